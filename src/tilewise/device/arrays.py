@@ -106,7 +106,7 @@ class EmulatedArray:
             self.device.copy_in(self, np.ascontiguousarray(values))
             return
         self._view()[...] = values
-        self.device.mark_written(self._view())
+        self.device.mark_written(self)
 
     def __getitem__(self, index: Any) -> EmulatedArray:
         """Return a view by basic indexing: integers, slices, None, Ellipsis."""
@@ -120,14 +120,16 @@ class EmulatedArray:
         return self._like(part, view)
 
     def _like(self, part: Array, view: Array) -> EmulatedArray:
-        moved = part.__array_interface__["data"][0] - view.__array_interface__["data"][0]
+        moved = (
+            part.__array_interface__["data"][0] - view.__array_interface__["data"][0]
+        )
         offset = self.offset + moved if part.size else self.offset
         return EmulatedArray(
             self.device, self.buffer, part.shape, self.dtype, part.strides, offset
         )
 
     @property
-    def T(self) -> EmulatedArray:  # noqa: N802
+    def T(self) -> EmulatedArray:
         """Return the array with its axes reversed."""
         view = self._view()
         return self._like(view.T, view)

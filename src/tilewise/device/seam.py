@@ -179,12 +179,18 @@ class Device(Protocol):
         """Return the device's own array type over a buffer, in C order."""
 
     def copy_in(
-        self, target: Argument, source: np.ndarray[Any, Any], stream: Stream | None
+        self,
+        target: Argument,
+        source: np.ndarray[Any, Any],
+        stream: Stream | None = None,
     ) -> None:
         """Copy a C-contiguous host array into the start of a buffer or array."""
 
     def copy_out(
-        self, target: np.ndarray[Any, Any], source: Argument, stream: Stream | None
+        self,
+        target: np.ndarray[Any, Any],
+        source: Argument,
+        stream: Stream | None = None,
     ) -> None:
         """Copy from the start of a buffer or array into a C-contiguous host array."""
 
@@ -196,14 +202,14 @@ class Device(Protocol):
         kernel: LoadedKernel,
         shape: LaunchShape,
         args: Sequence[Argument],
-        stream: Stream | None,
+        stream: Stream | None = None,
     ) -> None:
         """Run a kernel; the number and sizes of the arguments are checked first."""
 
     def stream(self) -> Stream:
         """Make a stream."""
 
-    def record(self, stream: Stream | None) -> Event:
+    def record(self, stream: Stream | None = None) -> Event:
         """Record a timed event."""
 
     def elapsed_us(self, start: Event, end: Event) -> float:

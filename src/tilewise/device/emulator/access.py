@@ -180,9 +180,7 @@ class Accesses:
     @staticmethod
     def is_space(address: Any, space: str) -> Any:
         """Tell whether generic addresses lie in a state space."""
-        return _space_of(address) == (
-            _SPACES.index(space) if space in _SPACES else -1
-        )
+        return _space_of(address) == (_SPACES.index(space) if space in _SPACES else -1)
 
     @staticmethod
     def _only_space(address: Any) -> str | None:

@@ -68,7 +68,9 @@ class Barriers:
         """Note that threads came to a barrier without waiting."""
         mask = np.ones(len(lanes), bool) if where is None else _spread(where, lanes)
         numbers = np.broadcast_to(number, len(lanes))[mask]
-        for thread, at in zip(lanes.index[mask].tolist(), numbers.tolist(), strict=True):
+        for thread, at in zip(
+            lanes.index[mask].tolist(), numbers.tolist(), strict=True
+        ):
             block = thread // self.chunk.threads
             self.arrived.setdefault((block, at), []).append(thread)
 
@@ -114,9 +116,7 @@ class Barriers:
             self._go(block, int(number), index, going, members)
             pc[going] -= WAIT
 
-    def _complete(
-        self, block: int, number: int, index: Array, waiting: Array
-    ) -> bool:
+    def _complete(self, block: int, number: int, index: Array, waiting: Array) -> bool:
         count = int(self.waiting.count[index[waiting]].max())
         extra = len(self.arrived.get((block, number), ()))
         if count == 0:
@@ -158,5 +158,3 @@ def _part(value: Any, where: Any) -> Any:
     if value is None or np.ndim(value) == 0:
         return value
     return value[np.broadcast_to(where, len(value))]
-
-

@@ -262,7 +262,9 @@ class BlockWriter:
 
     def _integer(self, value: int, type_: str) -> str:
         bits = 8 * size_of(type_)
-        scalar = np.array(value & ((1 << bits) - 1), f"u{bits // 8}").view(DTYPES[type_])
+        scalar = np.array(value & ((1 << bits) - 1), f"u{bits // 8}").view(
+            DTYPES[type_]
+        )
         return self.constant(scalar[()], (type_, scalar.tobytes()))
 
     def _special(self, name: str, type_: str) -> str:

@@ -19,7 +19,7 @@ from tilewise.device.emulator.site import Site
 
 __all__ = ["Copies"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = Any
 _WORDS: Final = np.dtype(np.uint32)
 
 

@@ -89,7 +89,8 @@ class Declarations:
         self._pointer_hints()
         name = self.take("word").text
         nbytes, whole = self._dimensions(size_of(type_))
-        initial, pointers = b"", ()
+        initial: bytes = b""
+        pointers: tuple[tuple[int, Symbol], ...] = ()
         if closed:
             initial, pointers = self._initial(type_, nbytes, line)
             self.take(";")
@@ -159,13 +160,14 @@ class Declarations:
         token, size = self.peek, size_of(type_)
         if token.kind in ("f32", "f64"):
             self.take()
-            bits = int(token.text[2:], 16).to_bytes(int(token.kind[1:]) // 8, "little")
-            value = struct.unpack("<f" if token.kind == "f32" else "<d", bits)[0]
-            return DTYPES[type_].type(value).tobytes()
+            value = struct.unpack(
+                ">f" if token.kind == "f32" else ">d", bytes.fromhex(token.text[2:])
+            )[0]
+            return bytes(DTYPES[type_].type(value).tobytes())
         if token.kind == "float":
             self.take()
-            return DTYPES[type_].type(float(token.text)).tobytes()
+            return bytes(DTYPES[type_].type(float(token.text)).tobytes())
         value = self.integer()
         if type_[0] == "f":
-            return DTYPES[type_].type(value).tobytes()
+            return bytes(DTYPES[type_].type(value).tobytes())
         return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")

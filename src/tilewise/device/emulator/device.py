@@ -204,11 +204,11 @@ class EmulatedDevice:
         """Describe the device: small, and marked as emulated."""
         return self._properties
 
-    def allocate(self, nbytes: int) -> EmulatedBuffer:
-        """Return uninitialised memory: reads before writes are reported."""
+    def allocate(self, nbytes: int, name: str = "buffer") -> EmulatedBuffer:
+        """Return uninitialised memory; reports call it by its name."""
         if nbytes < 0:
             raise ArgumentError(f"nbytes={nbytes} is negative")
-        return EmulatedBuffer(self.arena, self.arena.allocate(nbytes, "buffer"))
+        return EmulatedBuffer(self.arena, self.arena.allocate(nbytes, name))
 
     def array(
         self, buffer: Buffer, shape: Sequence[int], dtype: np.dtype[Any]
@@ -239,6 +239,13 @@ class EmulatedDevice:
             raise EngineError(f"no {nbytes} bytes are allocated at {address:#x}")
         start = address - BASE
         return self.arena.data[start : start + nbytes]
+
+    def mark_written(self, array: EmulatedArray) -> None:
+        """Remember that the host wrote all elements of a strided array."""
+        start = array.buffer.address - BASE
+        marks = self.arena.written[start : start + array.buffer.nbytes]
+        shape, strides = (*array.shape, array.dtype.itemsize), (*array.strides, 1)
+        np.ndarray(shape, np.uint8, marks, array.offset, strides)[...] = 1
 
     def _region(self, target: Argument, nbytes: int) -> tuple[Region, int]:
         address = _address_of(target)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["exactly", "fma_f64", "divide_f64", "sqrt_f64"]
+__all__ = ["divide_f64", "exactly", "fma_f64", "sqrt_f64"]
 
 
 def _rounded(exact: Fraction, mode: str) -> float:

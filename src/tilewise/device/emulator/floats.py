@@ -23,9 +23,9 @@ __all__ = [
     "add_f64",
     "div_f32",
     "div_f64",
+    "flush",
     "fma_f32",
     "fma_f64",
-    "flush",
     "maximum",
     "minimum",
     "mul_f32",
@@ -159,7 +159,9 @@ def sqrt_f32(mode: str) -> Callable[[Array], Array]:
 
     def root(a: Array) -> Array:
         near = np.sqrt(a)
-        return toward(near, np.asarray(a, F64) - np.multiply(near, near, dtype=F64), mode)
+        return toward(
+            near, np.asarray(a, F64) - np.multiply(near, near, dtype=F64), mode
+        )
 
     return root
 

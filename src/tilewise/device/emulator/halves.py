@@ -85,7 +85,9 @@ def narrow_tf32(x: Array, mode: str) -> Array:
     else:
         up = np.zeros(rest.shape, bool)
     out = cut + (np.asarray(up, np.uint32) << np.uint32(13))
-    return np.where(np.isnan(x), np.uint32(0x7FFFFFFF), np.where(np.isinf(x), bits, out))
+    return np.where(
+        np.isnan(x), np.uint32(0x7FFFFFFF), np.where(np.isinf(x), bits, out)
+    )
 
 
 def split(x: Array) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from typing import Final
 from tilewise.device.emulator.syntax import (
     Address,
     Function,
+    Immediate,
     Instruction,
     Label,
     Mark,
@@ -120,16 +121,16 @@ def _parts(
 ) -> tuple[tuple[Operand, ...], str, tuple[Operand, ...]]:
     if item.opcode not in ("call", "call.uni"):
         raise PtxError(f"{item.opcode} is not understood", item.line, item.text)
-    operands = list(item.operands)
-    returns: tuple[Operand, ...] = ()
-    if operands and isinstance(operands[0], Vector):
-        returns = operands.pop(0).items  # type: ignore[union-attr]
-    actuals: tuple[Operand, ...] = ()
-    if len(operands) == 2 and isinstance(operands[1], Vector):
-        actuals = operands.pop().items  # type: ignore[union-attr]
-    if len(operands) != 1 or not isinstance(operands[0], Name):
-        raise PtxError("only direct calls are understood", item.line, item.text)
-    return returns, operands[0].name, actuals
+    match item.operands:
+        case (Vector(returns), Name(name), Vector(actuals)):
+            return returns, name, actuals
+        case (Name(name), Vector(actuals)):
+            return (), name, actuals
+        case (Vector(returns), Name(name)):
+            return returns, name, ()
+        case (Name(name),):
+            return (), name, ()
+    raise PtxError("only direct calls are understood", item.line, item.text)
 
 
 def _jump(item: Instruction, rename: _Renamer, label: str) -> Instruction:
@@ -176,6 +177,6 @@ class _Renamer:
                 return Vector(tuple(self.operand(o) for o in items))
             case Address(base, offset):
                 renamed = self.operand(base)
-                assert isinstance(renamed, (Register, Symbol)) or renamed is base
-                return Address(renamed, offset)  # type: ignore[arg-type]
+                assert isinstance(renamed, (Register, Symbol, Immediate))
+                return Address(renamed, offset)
         return operand

@@ -22,6 +22,7 @@ from tilewise.device.emulator.memory import Memory, Region
 from tilewise.device.emulator.names import EXIT, WAIT
 from tilewise.device.emulator.order import Order
 from tilewise.device.emulator.program import Program, Step
+from tilewise.device.emulator.races import BlockRaces
 from tilewise.device.emulator.registers import Registers
 from tilewise.device.emulator.report import Faults
 from tilewise.device.emulator.shadow import SharedMemory
@@ -32,7 +33,7 @@ from tilewise.device.seam import LaunchShape
 
 __all__ = ["Options", "run"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = Any
 _CHUNK_THREADS: Final = 16384
 _CLOCK_BYTES: Final = 16 << 20
 _FAIR: Final = 1009
@@ -67,6 +68,9 @@ def run(
     blocks = max(1, _CHUNK_THREADS // shape.threads)
     if program.partial:
         blocks = max(1, min(blocks, _CLOCK_BYTES // (4 * shape.threads**2)))
+    memory.races = None
+    if options.global_races:
+        memory.races = BlockRaces(len(memory.data), program.global_granule)
     with np.errstate(all="ignore"):
         for first in range(0, shape.blocks, blocks):
             count = min(blocks, shape.blocks - first)
@@ -118,7 +122,9 @@ class Machine(Accesses):
         size = frame.nbytes if frame.regions else 0
         local = Memory("local", max(size * self.chunk.size, 256), self.faults)
         local.stride, local.per = size, "index"
-        local.set_regions(Region(start, end, name) for start, end, name in frame.regions)
+        local.set_regions(
+            Region(start, end, name) for start, end, name in frame.regions
+        )
         return local
 
     # The schedule.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -43,10 +43,20 @@ class Region:
         self.initialised, self.read_only = initialised, read_only
 
 
+class Races(Protocol):
+    """Watch loads and stores for races."""
+
+    def load(self, memory: Memory, access: Access, site: Site) -> None:
+        """Look at a load."""
+
+    def store(self, memory: Memory, access: Access, site: Site) -> None:
+        """Look at a store or an atomic operation."""
+
+
 class Access:
     """Checked offsets of one access: who, where, and where in the data."""
 
-    __slots__ = ("bytes", "high", "lanes", "low", "ok", "offsets", "region")
+    __slots__ = ("bytes", "high", "lanes", "low", "offsets", "ok", "region")
 
     def __init__(
         self,
@@ -78,6 +88,7 @@ class Memory:
         self.regions: list[Region] = []
         self._starts: list[int] = []
         self._views: dict[tuple[str, int], Array] = {}
+        self.races: Races | None = None
 
     def _shadow(self, nbytes: int) -> Array:
         return np.zeros(nbytes, np.uint8)
@@ -195,7 +206,9 @@ class Memory:
     # What checks the spaces do beyond bounds.
 
     def before_load(self, access: Access, site: Site) -> None:
-        """Report reads of bytes that nobody wrote."""
+        """Report reads of bytes that nobody wrote, and races where watched."""
+        if self.races is not None and not site.atomic:
+            self.races.load(self, access, site)
         if access.region is not None and access.region.initialised:
             return
         size = site.dtype.itemsize
@@ -211,14 +224,14 @@ class Memory:
             self.report("uninitialised", site, access.lanes, missing, access.offsets)
 
     def before_store(self, access: Access, site: Site) -> None:
-        """Report stores into read-only regions."""
+        """Report stores into read-only regions, and races where watched."""
+        if self.races is not None:
+            self.races.store(self, access, site)
         if access.region is not None and access.region.read_only:
             every = np.ones(len(access.lanes), bool)
             self.report("read_only", site, access.lanes, every, access.offsets)
 
-    def after_store(
-        self, access: Access, values: tuple[Any, ...], site: Site
-    ) -> None:
+    def after_store(self, access: Access, values: tuple[Any, ...], site: Site) -> None:
         """Remember which bytes were written."""
         if access.region is not None and access.region.initialised:
             return
@@ -241,6 +254,11 @@ class Memory:
         chosen = np.flatnonzero(which)
         first = chosen[0]
         offset = int(np.broadcast_to(offsets, len(lanes))[first])
+        near = bisect_right(self._starts, offset) - 1
+        if not other and near >= 0:
+            region = self.regions[near]
+            size = region.end - region.start
+            other = f"byte {offset - region.start} of {region.name} ({size} bytes)"
         self.faults.add(
             kind,
             site.instruction,

@@ -134,7 +134,7 @@ class OperandReader:
         if token.kind == "int":
             return Immediate(sign * self._integer(token), "int")
         if token.kind in ("f32", "f64"):
-            bits = int(token.text[2:], 16)
+            bits = int.from_bytes(bytes.fromhex(token.text[2:]), "big")
             if sign < 0:
                 bits ^= 1 << (int(token.kind[1:]) - 1)
             return Immediate(bits, token.kind)

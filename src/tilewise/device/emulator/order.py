@@ -14,7 +14,7 @@ import numpy as np
 
 __all__ = ["Order"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = Any
 
 
 class Order:

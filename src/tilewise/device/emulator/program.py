@@ -39,8 +39,9 @@ class Program:
     """
     A kernel ready to run.
 
-    `granule` is its smallest shared access in bytes; `partial` tells that it has
-    barriers that don't take the whole block; `source` is the generated Python.
+    `granule` is its smallest access to shared memory in bytes, `global_granule` to
+    global memory; `partial` tells that it has barriers that don't take the whole
+    block, `asynchronous` that it has cp.async; `source` is the generated Python.
     """
 
     name: str
@@ -52,7 +53,9 @@ class Program:
     shared: Frame
     local: Frame
     granule: int
+    global_granule: int
     partial: bool
+    asynchronous: bool
     source: str
 
 
@@ -93,15 +96,15 @@ def compile_entry(module: Module, entry: str, addresses: dict[str, int]) -> Prog
         nbytes,
         shared,
         local,
-        _granule(sites),
+        _granule(sites, ("shared", "generic")),
+        _granule(sites, ("global", "generic")),
         _partial(blocks),
+        any(site.async_copy for site in sites),
         source,
     )
 
 
-def _written(
-    names: Names, block: Block
-) -> tuple[str, list[Register], list[Register]]:
+def _written(names: Names, block: Block) -> tuple[str, list[Register], list[Register]]:
     return BlockWriter(names, block).function()
 
 
@@ -125,9 +128,9 @@ def _mask(operand: Operand | None) -> str | int | None:
     return None
 
 
-def _granule(sites: list[Site]) -> int:
-    """Return the smallest element size of all accesses that may be to shared."""
-    sizes = [s.dtype.itemsize for s in sites if s.space in ("shared", "generic")]
+def _granule(sites: list[Site], spaces: tuple[str, ...]) -> int:
+    """Return the smallest element size of all accesses to some spaces."""
+    sizes = [s.dtype.itemsize for s in sites if s.space in spaces]
     return min([4, *sizes])
 
 

@@ -117,14 +117,15 @@ def _sign_op(name: str) -> Callable[[Groups], Function]:
 
 def _testp(g: Groups) -> Function:
     tiny = {"f32": np.float32(2**-126), "f64": np.float64(2.0**-1022)}[g["t"]]
-    return {
+    tests: Mapping[str, Function] = {
         "finite": np.isfinite,
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
         "notanumber": np.isnan,
         "normal": lambda a: np.isfinite(a) & (np.abs(a) >= tiny),
         "subnormal": lambda a: (np.abs(a) < tiny) & (a != 0),
-    }[g["test"]]
+    }
+    return tests[g["test"]]
 
 
 def _set_half(g: Groups) -> Function | str:

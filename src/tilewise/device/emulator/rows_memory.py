@@ -30,7 +30,9 @@ def _items(writer: BlockWriter, decoded: Decoded, typed: Typed) -> list[Typed]:
     count = int(decoded.groups.get("vec", "v1")[1:])
     operand = typed.operand
     items = operand.items if isinstance(operand, Vector) else (operand,)
-    if len(items) != count or (isinstance(operand, Vector)) != ("vec" in decoded.groups):
+    if len(items) != count or (isinstance(operand, Vector)) != (
+        "vec" in decoded.groups
+    ):
         what = f"{decoded.instruction.opcode} takes {count} elements"
         raise PtxError(what, decoded.instruction.line, decoded.instruction.text)
     return [Typed(typed.name, typed.type, item) for item in items]
@@ -189,10 +191,14 @@ _ATOMIC_OPS: Final = (
     "<op:inc|dec><t:u32>",
     "<op:and|or|xor><t:b32|b64>",
 )
-_ATOM: Final = "[<sem:relaxed|acquire|release|acq_rel>][<scope>][<space:global|shared>][::cta]"
+_ATOM: Final = (
+    "[<sem:relaxed|acquire|release|acq_rel>][<scope>][<space:global|shared>][::cta]"
+)
 
 ROWS: Final = (
-    Action(f"ld[<sem>][<scope>][<space>][::cta]{_HINTS}[<vec>]{_ANY}", "d:t = a", _load),
+    Action(
+        f"ld[<sem>][<scope>][<space>][::cta]{_HINTS}[<vec>]{_ANY}", "d:t = a", _load
+    ),
     Action(
         f"ld[<sem:weak>]<space:global><cop:ca|cg|cs|lu|cv>[<nc:nc>]{_HINTS}[<vec>]{_ANY}",
         "d:t = a",
@@ -200,7 +206,9 @@ ROWS: Final = (
     ),
     Action(f"ld<space:global><nc:nc>{_HINTS}[<vec>]{_ANY}", "d:t = a", _load),
     Action(f"ldu<space:global>[<vec>]{_ANY}", "d:t = a", _load),
-    Action(f"st[<sem>][<scope>][<space>][::cta]{_HINTS}[<vec>]{_ANY}", "= a b:t", _store),
+    Action(
+        f"st[<sem>][<scope>][<space>][::cta]{_HINTS}[<vec>]{_ANY}", "= a b:t", _store
+    ),
     Action(
         f"st[<sem:weak>]<space:global><cop:wb|cg|cs|wt>{_HINTS}[<vec>]{_ANY}",
         "= a b:t",

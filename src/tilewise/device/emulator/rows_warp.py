@@ -137,8 +137,11 @@ def _mma(writer: BlockWriter, decoded: Decoded) -> None:
     a, b, c = decoded.ins
     sums = 4 if out == "f32" else 2
     reads = []
-    for typed, count, type_ in ((a, sizes[0], "b32"), (b, sizes[1], "b32"),
-                                (c, sums, "f32" if out == "f32" else "b32")):
+    for typed, count, type_ in (
+        (a, sizes[0], "b32"),
+        (b, sizes[1], "b32"),
+        (c, sums, "f32" if out == "f32" else "b32"),
+    ):
         items = _items(decoded, typed, count)
         reads.append(f"({', '.join(writer.read(i, type_) for i in items)},)")
     result = writer.name()

@@ -21,7 +21,7 @@ from tilewise.device.emulator.site import Site
 
 __all__ = ["SharedMemory"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = Any
 
 # Owner words: a thread that wrote since the last barrier, plus ATOMIC if it did so
 # atomically; or one of these, or PENDING - t for a copy in flight of thread t.
@@ -44,6 +44,10 @@ class _Read:
     site: Site
 
 
+def _is_nan(x: Array) -> Array:
+    return np.isnan(x) if x.dtype.kind == "f" else False
+
+
 class SharedMemory(Memory):
     """The shared memory of all blocks of a chunk."""
 
@@ -58,7 +62,7 @@ class SharedMemory(Memory):
         size = nbytes * blocks >> self.shift
         self.owner = np.full(size, UNWRITTEN, np.int32)
         self.mark = np.full(size, -1, np.int32)
-        self.times = np.zeros(size, np.int32) if order.partial else None
+        self.times: Any = np.zeros(size, np.int32) if order.partial else None
         self.log: list[_Read] = []
         self.logged = 0
 
@@ -86,9 +90,7 @@ class SharedMemory(Memory):
         if (owner != CLEAN).any():
             self._check_read(granules, threads, owner, access.lanes, site)
         times = None if self.times is None else self.order.now(threads)
-        self.log.append(
-            _Read(access.low, access.high, granules, threads, times, site)
-        )
+        self.log.append(_Read(access.low, access.high, granules, threads, times, site))
         self.logged += granules.nbytes
         if self.logged > _LOG_BYTES:
             self._forget_oldest()
@@ -142,9 +144,7 @@ class SharedMemory(Memory):
             pending = owner <= PENDING
             if site.async_copy:
                 pending &= owner != PENDING - threads
-            self._flag(
-                "async_unwaited", pending, granules, threads, lanes, site, owner
-            )
+            self._flag("async_unwaited", pending, granules, threads, lanes, site, owner)
         low, high = access.low, access.high
         overlapping = [r for r in self.log if r.low < high and low < r.high]
         if overlapping:
@@ -166,9 +166,7 @@ class SharedMemory(Memory):
                 continue
             if read.times is not None and raced.any():
                 at = np.flatnonzero(raced)
-                before = self.order.before(
-                    read.threads[at], read.times[at], writer[at]
-                )
+                before = self.order.before(read.threads[at], read.times[at], writer[at])
                 raced[at] = ~before
             if raced.any():
                 self._flag_war(read, raced, writer, lanes, site)
@@ -189,9 +187,7 @@ class SharedMemory(Memory):
             other=f"read by thread {reader} at PTX line {read.site.instruction.line}",
         )
 
-    def after_store(
-        self, access: Access, values: tuple[Any, ...], site: Site
-    ) -> None:
+    def after_store(self, access: Access, values: tuple[Any, ...], site: Site) -> None:
         """Record the writers, and report lanes that wrote different values."""
         granules, threads = self.granules(access, site.nbytes)
         self.own(granules, threads)
@@ -205,15 +201,13 @@ class SharedMemory(Memory):
         if self.times is not None:
             self.times[granules] = self.order.now(threads)
 
-    def _check_same(
-        self, access: Access, values: tuple[Any, ...], site: Site
-    ) -> None:
+    def _check_same(self, access: Access, values: tuple[Any, ...], site: Site) -> None:
         flat = self.view(site.dtype, 1)
         first = access.bytes >> (site.dtype.itemsize.bit_length() - 1)
         differs = np.zeros(len(access.lanes), bool)
         for at, value in enumerate(values):
             kept = flat.take(first + at)
-            differs |= (kept != value) & ~((kept != kept) & (value != value))
+            differs |= (kept != value) & ~(_is_nan(kept) & _is_nan(value))
         if differs.any():
             self.report("race_waw", site, access.lanes, differs, access.offsets)
 

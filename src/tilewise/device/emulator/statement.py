@@ -77,12 +77,13 @@ class FunctionBody:
         )
 
     def _resolve(self, raw: _Raw) -> Instruction:
-        guard = None
+        guard: Register | None = None
         if raw.guard is not None:
-            guard = raw.scope.find(raw.guard.text)
-            if not isinstance(guard, Register) or guard.type != "pred":
+            found = raw.scope.find(raw.guard.text)
+            if not isinstance(found, Register) or found.type != "pred":
                 what = f"{raw.guard.text!r} is not a predicate"
                 raise PtxError(what, raw.guard.line, raw.text)
+            guard = found
         operands = tuple(
             OperandReader(row, raw.scope, self.targets, raw.text).whole()
             for row in raw.operands

@@ -23,7 +23,9 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "bf16x2": np.dtype(np.uint32),
     "tf32": np.dtype(np.uint32),
     **{f"{kind}{bits}": np.dtype(f"u{bits // 8}") for kind in "bu" for bits in (8, 16)},
-    **{f"{kind}{bits}": np.dtype(f"u{bits // 8}") for kind in "bu" for bits in (32, 64)},
+    **{
+        f"{kind}{bits}": np.dtype(f"u{bits // 8}") for kind in "bu" for bits in (32, 64)
+    },
     **{f"s{bits}": np.dtype(f"i{bits // 8}") for bits in (8, 16, 32, 64)},
 }
 

@@ -18,7 +18,7 @@ from tilewise.device.emulator.site import Site
 
 __all__ = ["Warps"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = Any
 U32: Final = np.uint32
 _REDUCE: Final = {
     "add": np.add,

@@ -1,0 +1,186 @@
+"""
+Check a user's CUDA kernels on the CPU: what `tilewise check` runs.
+
+A target is MODULE:NAME (a module's name or the path of a .py file) or the path of a
+.ptx or .cu file, with :ENTRY where it has several kernels. NAME is a *case*: a function
+of the sizes that returns (kernel, grid, block, args); or a kernel, and then grid, block
+and args are given as texts over the names m, n and k.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from tilewise.api.emulate import Emulation, emulate
+from tilewise.api.launch_text import argument, sizes
+from tilewise.device.emulator.report import Report
+from tilewise.errors import ArgumentError
+
+__all__ = ["Check", "check"]
+
+_DEFAULT_SHAPE: Final = (33, 17, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The emulations of one target, one per shape; true when nothing was found."""
+
+    target: str
+    runs: tuple[tuple[tuple[int, ...], Emulation], ...]
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        """List the findings of all shapes."""
+        return tuple(report for _, run in self.runs for report in run.reports)
+
+    def __bool__(self) -> bool:
+        return not self.reports
+
+    def __str__(self) -> str:
+        lines = []
+        for shape, run in self.runs:
+            at = "x".join(map(str, shape))
+            lines.append(f"[{at}] {run}" if at else str(run))
+        found = len(self.reports)
+        lines.append("no findings" if not found else f"{found} findings")
+        return "\n".join(lines)
+
+
+def check(
+    target: str,
+    *,
+    shapes: Sequence[tuple[int, ...]] = (),
+    grid: str | None = None,
+    block: str | None = None,
+    args: Sequence[str] = (),
+    shared_bytes: int = 0,
+    arch: str = "sm_90",
+    global_races: bool = False,
+) -> Check:
+    """
+    Run a target at each shape and collect what the sanitizer finds.
+
+    Parameters
+    ----------
+    target
+        "module:name", "file.py:name", "file.ptx[:entry]" or "file.cu[:entry]".
+    shapes
+        (m, n, k) tuples, or shorter; a case is called with them. Without any a case
+        that takes none runs once, all else at 33x17x9, which no tile divides.
+    grid, block
+        Sizes such as "cdiv(n,16),cdiv(m,16)", for targets that are kernels.
+    args
+        One text per parameter: "float32[m*k]" is an array of random values,
+        "float32[m,n]=0" of zeros, "int32=m" a number.
+
+    Raises
+    ------
+    ArgumentError
+        For a target that is not found or a launch that is not given.
+    EngineError
+        For kernels that do not compile or have unsupported instructions.
+    """
+    place, name = _split(target)
+    if place.endswith((".ptx", ".cu")):
+        kernel: Any = Path(place)
+        case = None
+    else:
+        kernel = _find(_module(place), name, target)
+        case = _case(kernel)
+        name = ""
+    runs = []
+    for shape in shapes or [() if _takes_nothing(case) else _DEFAULT_SHAPE]:
+        if case is not None:
+            chosen, g, b, values = _call(case, shape, target)
+        else:
+            chosen = kernel
+            g, b, values = _launch(shape, grid, block, args, target)
+        run = emulate(
+            chosen,
+            g,
+            b,
+            values,
+            shared_bytes=shared_bytes,
+            entry=name or None,
+            arch=arch,
+            global_races=global_races,
+        )
+        runs.append((tuple(shape), run))
+    return Check(target, tuple(runs))
+
+
+def _split(target: str) -> tuple[str, str]:
+    place, colon, name = target.rpartition(":")
+    if not colon or (len(place) == 1 and name[:1] in "\\/"):  # C:\kernel.ptx
+        return target, ""
+    return place, name
+
+
+def _module(place: str) -> ModuleType:
+    if not place.endswith(".py"):
+        if "" not in sys.path:
+            sys.path.insert(0, "")
+        try:
+            return importlib.import_module(place)
+        except ImportError as error:
+            raise ArgumentError(
+                f"module {place!r} can't be imported: {error}"
+            ) from None
+    path = Path(place)
+    if not path.exists():
+        raise ArgumentError(f"there is no file {place}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _find(module: ModuleType, name: str, target: str) -> Any:
+    if not name:
+        raise ArgumentError(f"{target!r} names no kernel: write MODULE:NAME")
+    if not hasattr(module, name):
+        raise ArgumentError(f"{module.__name__} has no {name!r}")
+    return getattr(module, name)
+
+
+def _case(kernel: Any) -> Any:
+    """Return a plain function that is no kernel, None for kernels."""
+    plain = callable(kernel) and not hasattr(kernel, "py_func")
+    return kernel if plain else None
+
+
+def _takes_nothing(case: Any) -> bool:
+    if case is None:
+        return False
+    code = getattr(case, "__code__", None)
+    return code is not None and code.co_argcount == 0
+
+
+def _call(case: Any, shape: Sequence[int], target: str) -> tuple[Any, Any, Any, Any]:
+    found = case(*shape)
+    if not isinstance(found, tuple) or len(found) != 4:
+        raise ArgumentError(f"{target} did not return (kernel, grid, block, args)")
+    return found
+
+
+def _launch(
+    shape: Sequence[int],
+    grid: str | None,
+    block: str | None,
+    args: Sequence[str],
+    target: str,
+) -> tuple[Any, Any, list[Any]]:
+    if grid is None or block is None:
+        raise ArgumentError(f"{target} is a kernel: give its grid, block and args")
+    names = dict(zip("mnk", shape, strict=False))
+    values = [argument(text, names, at) for at, text in enumerate(args)]
+    return sizes(grid, names), sizes(block, names), values

@@ -1,0 +1,1 @@
+"""Fused, tuned and remembered kernels from NumPy expressions."""

@@ -1,0 +1,1 @@
+"""The public face: kernels, reports and the emulated device for users."""

@@ -1,0 +1,1 @@
+"""Keys, code versions and builds: the only meeting of engines and store."""

@@ -1,0 +1,1 @@
+"""The engines: each turns a problem into variants and code, knowing no other."""

@@ -1,0 +1,1 @@
+"""The CPU engine: native objects made with numba, loaded by llvmlite."""

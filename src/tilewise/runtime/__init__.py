@@ -1,0 +1,1 @@
+"""Calls: look up what was decided, or resolve what was not."""

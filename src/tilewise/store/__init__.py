@@ -1,0 +1,1 @@
+"""Framed, checksummed records on disk; it knows no engine."""

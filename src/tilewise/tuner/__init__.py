@@ -1,0 +1,1 @@
+"""Measure candidates fairly and draw regions from the results."""

@@ -22,7 +22,7 @@ def _rounded(exact: Fraction, mode: str) -> float:
     try:
         near = exact.numerator / exact.denominator
     except OverflowError:
-        near = math.copysign(math.inf, exact)
+        near = math.inf if exact > 0 else -math.inf
     if mode == "rn":
         return near
     if math.isinf(near):
@@ -52,7 +52,7 @@ def fma_f64(a: float, b: float, c: float, mode: str) -> float:
         return c
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact:
-        return _rounded(exact, mode) or math.copysign(0.0, exact)
+        return _rounded(exact, mode) or (-0.0 if exact < 0 else 0.0)
     product_sign = math.copysign(1, a) * math.copysign(1, b)
     if product_sign == math.copysign(1, c):
         return math.copysign(0.0, c)

@@ -193,7 +193,8 @@ def _fma_f64_safe(a: Array, b: Array, c: Array, product: Array) -> Array:
     mid, mid_low = two_sum(c, low)
     high, high_low = two_sum(product, mid)
     tail = odd_sum(mid_low, high_low)
-    return np.where(tail == 0, product + c, high + tail)
+    # An exact zero takes its sign from the plain sum.
+    return np.where((tail == 0) & (high == 0), product + c, high + tail)
 
 
 def fma_f64(mode: str) -> Callable[[Array, Array, Array], Array]:

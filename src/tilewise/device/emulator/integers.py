@@ -141,9 +141,9 @@ def bfe(type_: str) -> Callable[[Array, Array, Array], Array]:
     def extract(x: Array, position: Array, length: Array) -> Array:
         start = np.asarray(position & U32(0xFF), np.int64)
         count = np.asarray(length & U32(0xFF), np.int64)
-        shifted = np.where(
-            start > most, kind(0), x >> np.minimum(start, most).astype(kind)
-        )
+        shifted = x >> np.minimum(start, most).astype(kind)
+        if not is_signed(type_):
+            shifted = np.where(start > most, kind(0), shifted)
         top = np.minimum(start + count - 1, most)
         field = _mask(np.minimum(count, bits), bits)
         low = _unsigned(np.asarray(shifted)) & field

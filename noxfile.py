@@ -1,0 +1,79 @@
+"""The project's sessions: `nox -s tests lint types`; heavy ones are off by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.error_on_external_run = True
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+DOMAINS = ("src", "tests", "benchmarks", "noxfile.py", ".ci")
+
+
+def group(name: str) -> list[str]:
+    """Return the requirements of one of the project's dependency groups."""
+    return list(nox.project.dependency_groups(PROJECT, name))
+
+
+def pytest(session: nox.Session, *args: str) -> None:
+    """Install the package as a user would and run pytest on it."""
+    session.install(".", *group("test"))
+    session.run("pytest", *args, *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the suite with the README's and the docstrings' examples; needs no GPU."""
+    pytest(session, "-n", "auto", "--dist", "worksteal")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, the import law, spelling and the size limits; installs no CUDA."""
+    session.install(*group("lint"))
+    present = [name for name in DOMAINS if Path(name).exists()]
+    session.run("ruff", "check", *present)
+    session.run("ruff", "format", "--check", *present)
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": "src"})
+    session.run("codespell")
+    session.run("python", ".ci/sizes.py", *present)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types strictly; the compilers and GPU libraries are not looked into."""
+    session.install(*group("types"))
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Install the package and run the demo twice in one store: MISS, then HIT."""
+    session.install(".")
+    store = {"TILEWISE_CACHE_DIR": session.create_tmp() + "/store"}
+    session.run("tilewise", "demo", "--clear-cache", *session.posargs, env=store)
+    session.run("tilewise", "demo", *session.posargs, env=store)
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks, or those named, which append to benchmarks/records."""
+    session.install(".", *group("test"))
+    named = [f"benchmarks/bench_{name}.py" for name in session.posargs]
+    for path in named or sorted(map(str, Path("benchmarks").glob("bench_*.py"))):
+        session.run("python", path, env={"PYTHONPATH": "."})
+
+
+@nox.session(default=False)
+def emulate(session: nox.Session) -> None:
+    """Run the heavy tests of the emulated device."""
+    pytest(session, "-n", "auto", "-m", "emulate")
+
+
+@nox.session(default=False)
+def gpu(session: nox.Session) -> None:
+    """Run the tests that need a CUDA device, one after the other."""
+    pytest(session, "-m", "gpu")

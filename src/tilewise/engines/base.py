@@ -1,0 +1,50 @@
+"""What an engine is: it says what it can build, builds it and loads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tilewise.model.problem import Problem
+from tilewise.model.variant import Artifact, Target, Variant
+
+__all__ = ["Engine", "Run"]
+
+Run = Callable[..., Any]
+"""
+run(*args, out): the kernel's arguments in order, then the array to fill.
+
+`out` has the result's shape and dtype and is C-contiguous unless the caller gave
+it. A run is valid for the problem that it was loaded for, at any sizes with the
+same forms. It returns `out` and never writes an argument.
+"""
+
+
+class Engine(Protocol):
+    """One way to make code for a problem; knows no other engine and no disk."""
+
+    name: str
+    toolchain: tuple[str, ...]
+    """The distributions whose exact versions are part of an artifact's key."""
+
+    def variants(self, problem: Problem, target: Target) -> Sequence[Variant]:
+        """Return all variants, the simplest first, also those that it rejects."""
+        ...
+
+    def rejects(self, variant: Variant, problem: Problem, target: Target) -> str | None:
+        """Return why a variant cannot serve a problem, or None."""
+        ...
+
+    def key_parts(
+        self, variant: Variant, problem: Problem, target: Target
+    ) -> tuple[tuple[str, str], ...]:
+        """Return the labelled texts that the code depends on; no sizes."""
+        ...
+
+    def build(self, variant: Variant, problem: Problem, target: Target) -> Artifact:
+        """Compile; raises EngineError with the compiler's own words."""
+        ...
+
+    def load(self, artifact: Artifact, variant: Variant, problem: Problem) -> Run:
+        """Make an artifact callable; raises EngineError when it is unusable."""
+        ...

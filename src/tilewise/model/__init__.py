@@ -1,0 +1,1 @@
+"""Frozen values: what is asked, what was built, measured and decided."""

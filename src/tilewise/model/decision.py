@@ -1,0 +1,113 @@
+"""Which variant serves which region, and on what evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.model.measurement import Candidate, Provenance
+from tilewise.model.variant import Variant
+
+__all__ = ["Decision", "DecisionTable", "Range", "Region", "TableKey", "cell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The integers from `low` to `high`, both included; None is unbounded."""
+
+    axis: str
+    low: int = 0
+    high: int | None = None
+
+    def __contains__(self, value: object) -> bool:
+        """Say whether an integer lies in the range."""
+        return (
+            isinstance(value, int)
+            and self.low <= value
+            and (self.high is None or value <= self.high)
+        )
+
+    def __str__(self) -> str:
+        """Write the range as `16 <= m <= 31`."""
+        if self.high is None:
+            return f"{self.low} <= {self.axis}" if self.low else f"any {self.axis}"
+        if self.low == self.high:
+            return f"{self.axis} = {self.low}"
+        return f"{self.low} <= {self.axis} <= {self.high}"
+
+
+Region = tuple[Range, ...]
+Point = tuple[tuple[str, int], ...]
+
+
+def cell(point: Point) -> Region:
+    """
+    Return the log2 cell around a point: the region of a lazily tuned decision.
+
+    An axis of size v belongs to [2^a, 2^(a+1) - 1] with a = floor(log2 v); zero is
+    a cell of its own. The same rule serves tuning and applying.
+    """
+    ranges = []
+    for axis, size in point:
+        low = 1 << (size.bit_length() - 1) if size else 0
+        ranges.append(Range(axis, low, 2 * low - 1 if size else 0))
+    return tuple(ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """
+    Names one decision table: the regions of one kernel on one hardware.
+
+    `kernel` is the spec's digest, or name and code version of an axes kernel;
+    `table` the digest of the combination of dtypes, operand kinds, layouts,
+    residency, bound constants and precision; `label` is that combination for
+    people and takes no part in the key.
+    """
+
+    fingerprint: str
+    kernel: str
+    table: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """
+    A region's winner with its evidence.
+
+    `point` is the measured problem; `candidates` every variant that was looked at
+    with figures or the reason why not; `ties` those that could not be told from
+    the winner; `regret` the expected relative loss inside the region (or None
+    where it is not known). `contended` marks figures taken under load.
+    """
+
+    region: Region
+    variant: Variant
+    point: Point
+    candidates: tuple[Candidate, ...]
+    ties: tuple[Variant, ...] = ()
+    regret: float | None = None
+    contended: bool = False
+    origin: str = "cell"
+    made_utc: str = ""
+    provenance: Provenance = ()
+
+    def covers(self, point: Point) -> bool:
+        """Say whether a point with the same axes lies in the region."""
+        return all(
+            axis == span.axis and size in span
+            for (axis, size), span in zip(point, self.region, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTable:
+    """All decisions for one key, newest first: the first that covers wins."""
+
+    key: TableKey
+    kernel_name: str
+    decisions: tuple[Decision, ...] = ()
+
+    def find(self, point: Point) -> Decision | None:
+        """Return the first decision whose region covers the point."""
+        return next((d for d in self.decisions if d.covers(point)), None)

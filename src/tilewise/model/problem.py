@@ -1,0 +1,150 @@
+"""A spec at sizes, dtypes, operand kinds, layouts and residency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.model.expr import evaluate
+from tilewise.model.spec import Operand, Spec, short_hash
+
+__all__ = ["Form", "Problem", "pose", "scalar_values", "viewed_array"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """
+    How an array enters the kernel.
+
+    `kind` is "mk" and "kn" for the factors; for operands it says along which
+    axes of the result they vary: "mn", "m" (a column), "n" (a row) or "1".
+    `layout` is "C" (unit stride along the last axis, where it varies), "F" (along
+    the first) or "S" (neither).
+    """
+
+    dtype: str
+    kind: str
+    layout: str
+
+    def __str__(self) -> str:
+        """Write dtype, kind and layout."""
+        return f"{self.dtype} {self.kind} {self.layout}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """
+    What is to be computed, as far as a variant may depend on it.
+
+    `forms` are those of x, w and the spec's operands, in this order. `constants`
+    are the positions of arguments that are bound once.
+    """
+
+    spec: Spec
+    m: int
+    n: int
+    k: int
+    forms: tuple[Form, ...]
+    residency: str = "host"
+    constants: tuple[int, ...] = ()
+    precision: str = "strict"
+
+    @property
+    def point(self) -> tuple[tuple[str, int], ...]:
+        """The sizes by axis, in the order (m, n, k)."""
+        return (("m", self.m), ("n", self.n), ("k", self.k))
+
+    @property
+    def label(self) -> str:
+        """The combination that one decision table is for, in words."""
+        names = (self.spec.x, self.spec.w, *self.spec.operands)
+        arrays = (f"{o.name}: {f}" for o, f in zip(names, self.forms, strict=True))
+        bound = f", bound {self.constants}" if self.constants else ""
+        return f"{', '.join(arrays)}; {self.residency}, {self.precision}{bound}"
+
+    @property
+    def table(self) -> str:
+        """The digest of the combination; names take no part."""
+        forms = [str(form) for form in self.forms]
+        key = (forms, self.residency, self.constants, self.precision)
+        return short_hash(("table 1", key))
+
+
+def pose(
+    spec: Spec,
+    args: Sequence[Any],
+    *,
+    residency: str = "host",
+    constants: tuple[int, ...] = (),
+    precision: str = "strict",
+) -> Problem | str:
+    """
+    Put a spec at the caller's arguments.
+
+    Returns the problem, or the reason why only the reference can serve it. `args`
+    are the kernel's arguments in order; arrays need shape, strides and dtype.
+    """
+    x, w = (viewed_array(f, args[f.position]) for f in (spec.x, spec.w))
+    if x.ndim != 2 or w.ndim != 2:
+        return f"{spec.x.name} is {x.ndim}-D and {spec.w.name} {w.ndim}-D, not 2-D"
+    (m, k), (rows, n) = x.shape, w.shape
+    if rows != k:
+        return f"{spec.x.name} has k={k} and {spec.w.name} k={rows}"
+    forms = [Form(str(x.dtype), "mk", layout(x)), Form(str(w.dtype), "kn", layout(w))]
+    for operand in spec.operands:
+        form = operand_form(operand, args[operand.position], m, n)
+        if isinstance(form, str):
+            return form
+        forms.append(form)
+    return Problem(spec, m, n, k, tuple(forms), residency, constants, precision)
+
+
+def viewed_array(operand: Operand, array: Any) -> Any:
+    """Return the view of an argument that a spec reads, without copying."""
+    if operand.view == "T":
+        return array.T
+    if operand.view:
+        marks = operand.view
+        return array[tuple(None if mark == "n" else slice(None) for mark in marks)]
+    return array
+
+
+def operand_form(operand: Operand, array: Any, m: int, n: int) -> Form | str:
+    """Return an operand's form against an (m, n) result, or why it has none."""
+    view = viewed_array(operand, array)
+    shape = (1,) * (2 - view.ndim) + tuple(view.shape)
+    if len(shape) > 2 or any(
+        have not in (1, want) for have, want in zip(shape, (m, n), strict=True)
+    ):
+        return f"{operand.name} with shape {tuple(view.shape)} does not fit {(m, n)}"
+    kind = ("m" if shape[0] != 1 else "") + ("n" if shape[1] != 1 else "")
+    return Form(str(view.dtype), kind or "1", operand_layout(view, kind))
+
+
+def operand_layout(view: Any, kind: str) -> str:
+    """Return an operand's layout; one that varies along one axis is "C" or "S"."""
+    if kind == "mn":
+        return layout(view)
+    if kind == "n":
+        return "C" if view.strides[-1] == view.dtype.itemsize else "S"
+    return "C"
+
+
+def layout(array: Any) -> str:
+    """Return "C", "F" or "S" for a 2-D array; axes of one element fit any."""
+    item = array.dtype.itemsize
+    if array.strides[1] == item or array.shape[1] <= 1:
+        return "C"
+    return "F" if array.strides[0] == item or array.shape[0] <= 1 else "S"
+
+
+def scalar_values(spec: Spec, args: Sequence[Any]) -> list[Any]:
+    """Compute a call's hoisted numbers, with Python's and NumPy's arithmetic."""
+    values = []
+    for scalar in spec.scalars:
+        arguments = {name: args[place] for name, place in scalar.places}
+        values.append(evaluate(scalar.expr, arguments))
+    return values

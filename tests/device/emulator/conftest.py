@@ -159,6 +159,49 @@ def run() -> Callable[..., Any]:
     return launch
 
 
+def assemble(body: str, params: int = 1, head: str = "") -> str:
+    """
+    Return PTX of a kernel with `params` pointers, loaded into %p0, %p1, ...
+
+    Ready for use: %t (tid.x), %b (ctaid.x), %lane, %i (global index), %o (4 * %i, 64
+    bits), registers %r<40> (b32), %s<9> (b16), %l<20> (b64), %f<20>, %d<9>, %q<9>.
+    """
+    pointers = "\n".join(
+        f"ld.param.u64 %p{at}, [arg{at}]; cvta.to.global.u64 %p{at}, %p{at};"
+        for at in range(params)
+    )
+    listed = ", ".join(f".param .u64 arg{at}" for at in range(params))
+    return f""".version 8.7
+.target sm_90
+.address_size 64
+{head}
+.visible .entry kernel({listed})
+{{
+.reg .b32 %t, %b, %n, %lane, %i, %r<40>;
+.reg .b16 %s<9>;
+.reg .b64 %o, %l<20>, %p<9>;
+.reg .f32 %f<20>;
+.reg .f64 %d<9>;
+.reg .pred %q<9>;
+mov.u32 %t, %tid.x;
+mov.u32 %b, %ctaid.x;
+mov.u32 %n, %ntid.x;
+mov.u32 %lane, %laneid;
+mad.lo.u32 %i, %b, %n, %t;
+mul.wide.u32 %o, %i, 4;
+{pointers}
+{body}
+ret;
+}}
+"""
+
+
+@pytest.fixture
+def kernel() -> Callable[..., str]:
+    """Return the function that writes a kernel around a body."""
+    return assemble
+
+
 @pytest.fixture
 def recorded() -> Callable[[str], str]:
     """Return the function that reads a recorded kernel, such as "tiled_sm90"."""

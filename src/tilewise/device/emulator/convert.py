@@ -66,7 +66,7 @@ def _float_reason(r: str, d: str, s: str) -> str:
         ok = s == "f32" and r in ("rna", "rn", "rz")
         return "" if ok else "tf32 is made of f32 with .rna, .rn or .rz"
     if d == s:
-        ok = r in ("", *_WHOLE) and (r == "" or d not in ("bf16",))
+        ok = r in ("", *_WHOLE) and (r == "" or d != "bf16")
         return "" if ok else f".{r} does not go with .{d}.{s}"
     narrows = size_of(d) < size_of(s) or (size_of(d) == size_of(s) == 2)
     if narrows:

@@ -73,12 +73,11 @@ class Matrices:
         lanes: Lanes,
         shape: str,
         kind: str,
-        a: tuple[Any, ...],
-        b: tuple[Any, ...],
-        c: tuple[Any, ...],
+        fragments: tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]],
         site: Site,
     ) -> tuple[Array, ...]:
-        """Return the fragments of a @ b + c."""
+        """Return the fragments of a @ b + c, given those of a, b and c."""
+        a, b, c = fragments
         if not self._whole(lanes, site):
             return tuple(np.broadcast_to(x, len(lanes)) for x in c)
         k = int(shape.partition("k")[2])

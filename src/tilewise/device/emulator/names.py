@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.device.emulator.flow import Flow
 from tilewise.device.emulator.layout import Frame
-from tilewise.device.emulator.syntax import Register
 
 __all__ = ["EXIT", "WAIT", "Names"]
 
@@ -29,13 +29,11 @@ class Names:
         local: Frame,
         params: dict[str, int],
         addresses: dict[str, int],
-        targets: dict[str, int],
-        watched: frozenset[Register],
-        blocks: int,
+        flow: Flow,
     ) -> None:
         self.shared, self.local, self.params = shared, local, params
-        self.addresses, self.targets, self.watched = addresses, targets, watched
-        self.blocks = blocks
+        self.addresses, self.targets = addresses, flow.targets
+        self.watched, self.blocks = flow.watched, len(flow.blocks)
         self.space: dict[str, Any] = {"np": np, "EXIT": EXIT, "WAIT": WAIT}
         self._known: dict[Any, str] = {}
 

@@ -105,7 +105,9 @@ class OperandReader:
         total = 0
         while self._peek() in ("+", "-"):
             sign = -1 if self._take().text == "-" else 1
-            sign *= -1 if self._peek() == "-" and self._take() else 1
+            if self._peek() == "-":
+                self._take()
+                sign = -sign
             total += sign * self._integer(self._take("int"))
         return total
 

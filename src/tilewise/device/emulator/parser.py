@@ -29,8 +29,15 @@ __all__ = ["parse"]
 _LINKAGE: Final = frozenset((".visible", ".extern", ".weak", ".common"))
 _SPACES: Final = frozenset((".global", ".const", ".shared"))
 _HINTS: Final = frozenset(
-    (".maxntid", ".reqntid", ".minnctapersm", ".maxnreg", ".maxnctapersm")
-    + (".noreturn", ".pragma")
+    (
+        ".maxntid",
+        ".reqntid",
+        ".minnctapersm",
+        ".maxnreg",
+        ".maxnctapersm",
+        ".noreturn",
+        ".pragma",
+    )
 )
 
 

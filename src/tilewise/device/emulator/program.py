@@ -75,9 +75,7 @@ def compile_entry(module: Module, entry: str, addresses: dict[str, int]) -> Prog
     for name, offset in offsets.items():
         places[name] = places.get("params", 0) + offset
     blocks = flow.blocks
-    names = Names(
-        shared, local, offsets, places, flow.targets, flow.watched, len(blocks)
-    )
+    names = Names(shared, local, offsets, places, flow)
     written = [_written(names, block) for block in blocks]
     source = "\n".join(text for text, _, _ in written)
     exec(compile(source, f"<{entry}>", "exec"), names.space)

@@ -39,7 +39,7 @@ def _shuffle(writer: BlockWriter, decoded: Decoded) -> None:
     operands = ", ".join(writer.read(o.operand, o.type) for o in (value, lane, limit))
     result = writer.name()
     writer.line(
-        f"{result} = m.warps.shuffle(L, {decoded.groups['mode']!r}, {operands},"
+        f"{result} = m.warps.shuffle(L, {decoded.groups['mode']!r}, ({operands}),"
         f" {writer.read(mask.operand, 'u32')}, {writer.where}, {_site(writer)})"
     )
     for at, out in enumerate(decoded.outs):
@@ -146,7 +146,7 @@ def _mma(writer: BlockWriter, decoded: Decoded) -> None:
         reads.append(f"({', '.join(writer.read(i, type_) for i in items)},)")
     result = writer.name()
     writer.line(
-        f"{result} = m.matrices.multiply(L, {shape!r}, {kind!r}, {', '.join(reads)},"
+        f"{result} = m.matrices.multiply(L, {shape!r}, {kind!r}, ({', '.join(reads)}),"
         f" {_site(writer)})"
     )
     for at, item in enumerate(_items(decoded, decoded.outs[0], sums)):

@@ -45,7 +45,7 @@ class _Read:
 
 
 def _is_nan(x: Array) -> Array:
-    return np.isnan(x) if x.dtype.kind == "f" else False
+    return np.isnan(x) if x.dtype.kind == "f" else np.False_
 
 
 class SharedMemory(Memory):
@@ -60,8 +60,8 @@ class SharedMemory(Memory):
         super().__init__("shared", nbytes * blocks, faults)
         self.stride, self.blocks, self.order = nbytes, blocks, order
         size = nbytes * blocks >> self.shift
-        self.owner = np.full(size, UNWRITTEN, np.int32)
-        self.mark = np.full(size, -1, np.int32)
+        self.owner: Array = np.full(size, UNWRITTEN, np.int32)
+        self.mark: Array = np.full(size, -1, np.int32)
         self.times: Any = np.zeros(size, np.int32) if order.partial else None
         self.log: list[_Read] = []
         self.logged = 0
@@ -88,7 +88,7 @@ class SharedMemory(Memory):
         granules, threads = self.granules(access, site.nbytes)
         owner = self.owner.take(granules)
         if (owner != CLEAN).any():
-            self._check_read(granules, threads, owner, access.lanes, site)
+            self._check_read((granules, threads), owner, access.lanes, site)
         times = None if self.times is None else self.order.now(threads)
         self.log.append(_Read(access.low, access.high, granules, threads, times, site))
         self.logged += granules.nbytes
@@ -101,20 +101,20 @@ class SharedMemory(Memory):
         del self.log[:half]
 
     def _check_read(
-        self, granules: Array, threads: Array, owner: Array, lanes: Lanes, site: Site
+        self, place: tuple[Array, Array], owner: Array, lanes: Lanes, site: Site
     ) -> None:
-        self._flag("uninitialised", owner == UNWRITTEN, granules, threads, lanes, site)
+        self._flag("uninitialised", owner == UNWRITTEN, place, lanes, site)
         pending = owner <= PENDING
-        self._flag("async_unwaited", pending, granules, threads, lanes, site, owner)
-        raced = self._raced(owner, granules, threads, atomic=bool(site.atomic))
-        self._flag("race_raw", raced, granules, threads, lanes, site, owner)
+        self._flag("async_unwaited", pending, place, lanes, site, owner)
+        raced = self._raced(owner, *place, strong=site.strong)
+        self._flag("race_raw", raced, place, lanes, site, owner)
 
     def _raced(
-        self, owner: Array, granules: Array, threads: Array, *, atomic: bool
+        self, owner: Array, granules: Array, threads: Array, *, strong: bool
     ) -> Array:
         writer = owner & ~ATOMIC
         raced = (owner >= 0) & (writer != threads)
-        if atomic:
+        if strong:
             raced &= owner < ATOMIC
         if self.times is not None and raced.any():
             at = np.flatnonzero(raced)
@@ -137,37 +137,38 @@ class SharedMemory(Memory):
         granules, threads = place
         owner = self.owner.take(granules)
         if (owner > CLEAN).any() or (owner <= PENDING).any():
-            atomic = bool(site.atomic)
-            raced = self._raced(owner, granules, threads, atomic=atomic)
+            raced = self._raced(owner, granules, threads, strong=site.strong)
             lanes = access.lanes
-            self._flag("race_waw", raced, granules, threads, lanes, site, owner)
+            self._flag("race_waw", raced, place, lanes, site, owner)
             pending = owner <= PENDING
             if site.async_copy:
                 pending &= owner != PENDING - threads
-            self._flag("async_unwaited", pending, granules, threads, lanes, site, owner)
+            self._flag("async_unwaited", pending, place, lanes, site, owner)
         low, high = access.low, access.high
         overlapping = [r for r in self.log if r.low < high and low < r.high]
         if overlapping:
-            self._check_reads(overlapping, granules, threads, access.lanes, site)
+            self._check_reads(overlapping, place, access.lanes, site)
 
     def _check_reads(
         self,
         reads: list[_Read],
-        granules: Array,
-        threads: Array,
+        place: tuple[Array, Array],
         lanes: Lanes,
         site: Site,
     ) -> None:
+        granules, threads = place
         self.mark[granules] = threads
         for read in reads:
+            if site.strong and read.site.strong:
+                continue
             writer = self.mark.take(read.granules)
             raced = (writer >= 0) & (writer != read.threads)
-            if site.atomic and read.site.atomic:
-                continue
             if read.times is not None and raced.any():
                 at = np.flatnonzero(raced)
-                before = self.order.before(read.threads[at], read.times[at], writer[at])
-                raced[at] = ~before
+                earlier = self.order.before(
+                    read.threads[at], read.times[at], writer[at]
+                )
+                raced[at] = ~earlier
             if raced.any():
                 self._flag_war(read, raced, writer, lanes, site)
         self.mark[granules] = -1
@@ -192,7 +193,9 @@ class SharedMemory(Memory):
         granules, threads = self.granules(access, site.nbytes)
         self.own(granules, threads)
         lost = self.owner.take(granules) != threads
-        if lost.any():
+        if site.strong:
+            self.owner[granules] |= ATOMIC
+        elif lost.any():
             self._check_same(access, values, site)
 
     def own(self, granules: Array, threads: Array) -> None:
@@ -249,14 +252,14 @@ class SharedMemory(Memory):
         self,
         kind: str,
         which: Array,
-        granules: Array,
-        threads: Array,
+        place: tuple[Array, Array],
         lanes: Lanes,
         site: Site,
         owner: Array | None = None,
     ) -> None:
         if not which.any():
             return
+        granules, threads = place
         first = np.flatnonzero(which)[0]
         other = ""
         if owner is not None:

@@ -91,14 +91,18 @@ class Warps:
         self,
         lanes: Lanes,
         mode: str,
-        value: Any,
-        offset: Any,
-        limit: Any,
+        operands: tuple[Any, Any, Any],
         mask: Any,
         where: Any,
         site: Site,
     ) -> tuple[Array, Array]:
-        """Return the value of another lane, and whether that lane was in range."""
+        """
+        Return the value of another lane, and whether that lane was in range.
+
+        `operands` are the value, the offset or lane, and the limit (b and c of the
+        ISA), which holds the segment mask and the clamp.
+        """
+        value, offset, limit = operands
         running = self._check_shuffle(lanes, mask, where, site)
         lane = lanes.thread.astype(np.int64) % 32
         by = np.asarray(offset, np.int64) & 31

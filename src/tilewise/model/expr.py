@@ -18,7 +18,7 @@ from tilewise.model.ops import is_weak, lookup
 __all__ = ["Builder", "Expr", "Node", "evaluate"]
 
 LEAVES = ("array", "scalar", "const", "size")
-PRODUCTS = {"matmul": np.matmul, "dot": np.dot}
+PRODUCTS: Mapping[str, Any] = {"matmul": np.matmul, "dot": np.dot}
 
 
 @dataclass(frozen=True, slots=True)

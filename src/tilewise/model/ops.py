@@ -18,12 +18,21 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["OPS", "WEAK", "Op", "is_weak", "loop_dtypes", "lookup", "scipy_rows"]
+__all__ = [
+    "OPS",
+    "WEAK",
+    "Op",
+    "is_weak",
+    "lookup",
+    "loop_dtypes",
+    "row_of",
+    "weak_name",
+]
 
 WEAK: Mapping[str, type] = MappingProxyType(
-    {"bool": bool, "int": int, "float": float, "complex": complex}
+    {"pybool": bool, "int": int, "float": float, "complex": complex}
 )
-"""Python scalars by the name of their type: they adapt to the arrays they meet."""
+"""Python scalars by name: they adapt to the arrays they meet. "bool" is NumPy's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +156,11 @@ def row_of(call: Any) -> Op | None:
     return BY_CALL.get(call)
 
 
+def weak_name(value: object) -> str:
+    """Return the name of a Python scalar's type, or "" for anything else."""
+    return next((n for n, kind in WEAK.items() if type(value) is kind), "")
+
+
 def is_weak(dtype: str) -> bool:
     """Say whether a dtype's name is that of a Python scalar."""
     return dtype in WEAK
@@ -157,7 +171,7 @@ def loop_dtypes(name: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """
     Return the dtypes in which NumPy computes an operation, the result's last.
 
-    `dtypes` are the operands' dtype names, those of Python scalars being "bool",
+    `dtypes` are the operands' dtype names, those of Python scalars being "pybool",
     "int", "float" and "complex". NumPy's `ufunc.resolve_dtypes` is the oracle.
     Raises TypeError where NumPy has no loop.
     """
@@ -168,7 +182,7 @@ def loop_dtypes(name: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     given = tuple(resolvable(d, strong=all_weak) for d in dtypes)
     if all(d is np.dtype(bool) or d is bool for d in given) and name == "subtract":
         raise TypeError("numpy boolean subtract is not supported")
-    ufunc = lookup(name).call
+    ufunc: Any = lookup(name).call
     return tuple(str(d) for d in ufunc.resolve_dtypes((*given, None)))
 
 
@@ -183,4 +197,6 @@ def resolvable(dtype: str, *, strong: bool) -> Any:
 def weak_value(dtype: str) -> Any:
     """Return a value with which `result_type` treats a Python scalar as weak."""
     kind = WEAK.get(dtype)
-    return np.dtype(dtype) if kind is None or kind is bool else kind(1)
+    if kind is None or kind is bool:
+        return np.dtype(kind or dtype)
+    return kind(1)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tilewise.model.expr import evaluate
 from tilewise.model.spec import Operand, Spec, short_hash
 

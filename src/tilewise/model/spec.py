@@ -161,26 +161,33 @@ class Parts:
     parameters: Sequence[str]
     builder: Builder = field(default_factory=Builder)
     made: dict[int, int] = field(default_factory=dict)
+    array: list[bool] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for node in self.expr.nodes:
+            below = any(self.array[i] for i in node.args)
+            self.array.append(node.op == "array" or below)
 
     def step(self, index: int) -> int:
         """Return the step for a node, making those below it first."""
-        for at in sorted(self.expr.uses(index)):
-            if at not in self.made and self.wanted(at, index):
-                self.made[at] = self.builder.add(self.translate(at))
+        for at in self.needed(index):
+            self.made[at] = self.builder.add(self.translate(at))
         return self.made[index]
 
-    def wanted(self, at: int, index: int) -> bool:
-        """Say whether a node is a step of its own and not inside a leaf."""
-        return at == index or self.is_leaf(at) or self.reads_array(at)
-
-    def reads_array(self, index: int) -> bool:
-        """Say whether a node is computed from an array."""
-        return any(self.expr.nodes[i].op == "array" for i in self.expr.uses(index))
+    def needed(self, index: int) -> list[int]:
+        """List the nodes that are steps: those down to the leaves, in order."""
+        found, waiting = set(), [index]
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                waiting.extend(() if self.is_leaf(at) else self.expr.nodes[at].args)
+        return sorted(found)
 
     def is_leaf(self, index: int) -> bool:
         """Say whether a node is the product, an operand or a hoisted number."""
         node = self.expr.nodes[index]
-        return index == self.product or node.op == "view" or not self.reads_array(index)
+        return index == self.product or node.op == "view" or not self.array[index]
 
     def translate(self, index: int) -> Node:
         """Make the step for one node of the traced expression."""
@@ -190,7 +197,7 @@ class Parts:
         if node.op in ("array", "view"):
             leaf = operand(self.expr, index, self.parameters)
             return Node("operand", (), node.dtype, node.ndim, leaf)
-        if not self.reads_array(index):
+        if not self.array[index]:
             return self.number(index)
         args = tuple(self.made[i] for i in node.args)
         return simplified(Node(node.op, args, node.dtype, 0, node.value), self.builder)
@@ -348,7 +355,7 @@ def digest(spec: Spec) -> str:
 def anonymous(scalar: Scalar) -> list[tuple[object, ...]]:
     """List the steps of a hoisted number, arguments by position."""
     place = dict(scalar.places)
-    steps = []
+    steps: list[tuple[object, ...]] = []
     for node in scalar.expr.nodes:
         value: Any = constant_text(node.value)
         if node.op == "scalar":

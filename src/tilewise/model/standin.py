@@ -31,8 +31,8 @@ class Standin:
 
     # What is known while tracing.
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         """The class that `isinstance` sees: ndarray, or the Python number's type."""
         node = self._session.node(self._node)
         if node.weak:
@@ -66,11 +66,11 @@ class Standin:
     # Views of arguments.
 
     @property
-    def T(self) -> Standin:  # noqa: N802
+    def T(self) -> Standin:
         """The transpose."""
         return self._view("T") if self.ndim > 1 else self
 
-    mT = T  # noqa: N815
+    mT = T
 
     def transpose(self, *axes: Any) -> Standin:
         """Reverse the axes; other permutations are refused."""
@@ -179,7 +179,7 @@ class Standin:
 
     # What would read a value.
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> bool:  # noqa: PLE0304
         self._refuse(
             "a decision on values", "Use np.where instead of if, and, or, max."
         )
@@ -190,7 +190,7 @@ class Standin:
     def __iter__(self) -> Any:
         self._refuse("a loop over elements", "Write the whole-array expression.")
 
-    def __len__(self) -> int:
+    def __len__(self) -> int:  # noqa: PLE0303
         self._refuse("len()", "Use .shape[0], which is a symbolic size.")
 
     def __float__(self) -> float:
@@ -198,7 +198,7 @@ class Standin:
             "a conversion to a number", "Use np.sqrt(v) or v ** 0.5, not math."
         )
 
-    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __float__
 
     def __contains__(self, item: object) -> bool:
         self._refuse("`in`", "Compare with == and combine with |.")

@@ -17,7 +17,7 @@ import numpy as np
 from tilewise.errors import TraceError, UnsupportedOp
 from tilewise.model.expr import Builder, Expr, Node
 from tilewise.model.freeze import check_captures
-from tilewise.model.ops import OPS, WEAK, Op, is_weak, loop_dtypes
+from tilewise.model.ops import OPS, WEAK, Op, loop_dtypes, weak_name
 from tilewise.model.source import caret
 
 __all__ = ["ArgForm", "Session", "trace", "unsupported"]
@@ -85,6 +85,7 @@ class Session:
 
     name: str
     builder: Builder = field(default_factory=Builder)
+    deep: list[bool] = field(default_factory=list)
 
     def argument(self, name: str, form: ArgForm) -> Any:
         """Make the stand-in for an argument; a static one is the value itself."""
@@ -112,11 +113,11 @@ class Session:
             value = value[()]
         if isinstance(value, np.generic) and value.dtype.kind in "biufc":
             return self.builder.add(Node("const", (), str(value.dtype), 0, value))
-        kind = type(value).__name__
-        if type(value) in WEAK.values():
-            return self.builder.add(Node("const", (), kind, 0, value))
+        weak = weak_name(value)
+        if weak:
+            return self.builder.add(Node("const", (), weak, 0, value))
         raise TraceError(
-            f"a {kind} that is not an argument takes part in {self.name}",
+            f"{self.name} uses a {type(value).__name__} that is not an argument",
             caret(),
             "Operands are arguments, numbers and NumPy scalars.",
             "Pass it as an argument instead.",
@@ -134,8 +135,8 @@ class Session:
                 "the type of the result depends on its sign",
                 "Make the base a float.",
             )
-        sample = row.scalar(*(WEAK[node.dtype](1) for node in nodes))
-        return self.wrap(Node(row.name, args, type(sample).__name__, 0))
+        sample = row.scalar(*(sample_of(node) for node in nodes))
+        return self.wrap(Node(row.name, args, weak_name(sample), 0))
 
     def call(self, row: Op, *values: Any, dtype: Any = None) -> Any:
         """Record a NumPy function; `dtype` is the computation's, as in `np.add`."""
@@ -199,8 +200,10 @@ class Session:
 
     def has_product(self, index: int) -> bool:
         """Say whether a node is computed from a product."""
-        used = Expr(tuple(self.builder.nodes), index).uses(index)
-        return any(self.node(i).op in ("matmul", "dot") for i in used)
+        for node in self.builder.nodes[len(self.deep) :]:
+            below = any(self.deep[i] for i in node.args)
+            self.deep.append(below or node.op in ("matmul", "dot"))
+        return self.deep[index]
 
 
 def product_ndim(op: str, x: Node, w: Node) -> int:
@@ -211,8 +214,11 @@ def product_ndim(op: str, x: Node, w: Node) -> int:
 
 
 def exact_power(nodes: list[Node]) -> bool:
-    """Say whether the type of a power of Python numbers is known while tracing."""
+    """Say whether the type of a power of Python numbers is known: a size is >= 0."""
     base, exponent = nodes
-    if is_weak(base.dtype) and "float" in (base.dtype, exponent.dtype):
-        return True
-    return exponent.op == "const" and exponent.value >= 0
+    return "float" in (base.dtype, exponent.dtype) or exponent.op in ("const", "size")
+
+
+def sample_of(node: Node) -> Any:
+    """Return a number of a node's type; a constant is itself, for its sign."""
+    return node.value if node.op == "const" and node.value else WEAK[node.dtype](1)

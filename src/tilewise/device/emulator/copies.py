@@ -69,16 +69,30 @@ class Copies:
         if length is None:
             words = self.memory.load(lanes, source, site)
             return words.reshape(len(lanes), site.count)
+        self.memory.check_aligned(lanes, source, site)
         length = np.broadcast_to(length, len(lanes)).astype(np.int64)
         words = np.zeros((len(lanes), site.count), np.uint32)
-        word = Site(site.instruction, "global", np.dtype(np.uint8), 1)
-        spread = words.view(np.uint8)
-        for byte in range(site.nbytes):
-            chosen = np.flatnonzero(length > byte)
-            if len(chosen):
-                place = source[chosen] + np.uint64(byte)
-                loaded = self.memory.load(lanes.take(chosen), place, word)
-                spread[chosen, byte] = loaded
+        whole = np.flatnonzero(length >= site.nbytes)
+        if len(whole):
+            loaded = self.memory.load(lanes.take(whole), source[whole], site)
+            words[whole] = loaded.reshape(len(whole), site.count)
+        part = np.flatnonzero((length > 0) & (length < site.nbytes))
+        if len(part):
+            some = lanes.take(part)
+            words[part] = self._read_bytes(some, source[part], length[part], site)
+        return words
+
+    def _read_bytes(
+        self, lanes: Lanes, source: Any, length: Array, site: Site
+    ) -> Array:
+        """Read the first bytes of rows that are cut short."""
+        words = np.zeros((len(lanes), site.count), np.uint32)
+        rows, byte = words.view(np.uint8), np.dtype(np.uint8)
+        single = Site(site.instruction, "global", byte)
+        for at in range(int(length.max())):
+            chosen = np.flatnonzero(length > at)
+            place = source[chosen] + np.uint64(at)
+            rows[chosen, at] = self.memory.load(lanes.take(chosen), place, single)
         return words
 
     def _land(self, first: Array, words: Array) -> None:

@@ -232,6 +232,18 @@ class EmulatedDevice:
         region, at = self._region(source, len(raw))
         raw[:] = self.arena.bytes_of(region)[at : at + len(raw)]
 
+    def unwritten_bytes(self, target: Argument) -> int:
+        """
+        Count the bytes of a buffer or array that neither host nor kernel wrote.
+
+        An output that was allocated and not copied in shows what a kernel left out.
+        """
+        region, at = self._region(target, 0)
+        stop = region.start + at + getattr(target, "nbytes", region.end - region.start)
+        if region.initialised:
+            return 0
+        return int((self.arena.written[region.start + at : stop] == 0).sum())
+
     def bytes_at(self, address: int, nbytes: int) -> Array:
         """Return a view of device memory; EngineError where none is allocated."""
         region = self.arena.region_at(address - BASE)

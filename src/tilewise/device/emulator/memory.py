@@ -135,6 +135,14 @@ class Memory:
             access.bytes = offsets + lanes.scaled(self.per, self.stride)
         return access
 
+    def check_aligned(self, lanes: Lanes, address: Any, site: Site) -> None:
+        """Report addresses that are no multiple of the access's size."""
+        offsets = np.broadcast_to(address, len(lanes)).astype(np.uint64)
+        offsets = (offsets - np.uint64(self.window)).view(np.int64)
+        wrong = offsets & (site.nbytes - 1) != 0
+        if wrong.any():
+            self.report("misaligned", site, lanes, wrong, offsets)
+
     def _look_closer(
         self, lanes: Lanes, offsets: Any, site: Site, aligned: bool
     ) -> tuple[Any, Any]:

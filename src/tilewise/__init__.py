@@ -1,1 +1,92 @@
-"""Fused, tuned and remembered kernels from NumPy expressions."""
+"""
+Fused, tuned and remembered kernels from NumPy expressions.
+
+    from tilewise import tuned_kernel
+
+    @tuned_kernel
+    def dense(x, w, b):
+        return np.maximum(x @ w + b, 0)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tilewise import errors
+from tilewise.errors import (
+    ArgumentError,
+    EngineError,
+    SettingError,
+    StoreWarning,
+    TilewiseError,
+    TraceError,
+    UnsupportedOp,
+)
+
+if TYPE_CHECKING:
+    from tilewise.api.bound import BoundKernel
+    from tilewise.api.decorator import tuned_kernel
+    from tilewise.api.emulate import Emulation, emulate
+    from tilewise.api.explain import Explanation, TuneReport
+    from tilewise.api.kernel import TunedKernel
+    from tilewise.build.code_version import code_version
+    from tilewise.device.fingerprint import hw_fingerprint
+    from tilewise.device.host import array_location
+    from tilewise.device.provenance import provenance, provenance_changed
+    from tilewise.runtime.resolve import tuning
+
+__all__ = [
+    "ArgumentError",
+    "BoundKernel",
+    "Emulation",
+    "EngineError",
+    "Explanation",
+    "SettingError",
+    "StoreWarning",
+    "TilewiseError",
+    "TraceError",
+    "TuneReport",
+    "TunedKernel",
+    "UnsupportedOp",
+    "array_location",
+    "code_version",
+    "emulate",
+    "errors",
+    "hw_fingerprint",
+    "provenance",
+    "provenance_changed",
+    "tuned_kernel",
+    "tuning",
+]
+
+# Loaded when first asked for: importing tilewise then costs 2 ms over NumPy, and who
+# wants a fingerprint only loads neither the store nor the emulated device.
+HOMES = {
+    "BoundKernel": "tilewise.api.bound",
+    "Emulation": "tilewise.api.emulate",
+    "Explanation": "tilewise.api.explain",
+    "TuneReport": "tilewise.api.explain",
+    "TunedKernel": "tilewise.api.kernel",
+    "array_location": "tilewise.device.host",
+    "code_version": "tilewise.build.code_version",
+    "emulate": "tilewise.api.emulate",
+    "hw_fingerprint": "tilewise.device.fingerprint",
+    "provenance": "tilewise.device.provenance",
+    "provenance_changed": "tilewise.device.provenance",
+    "tuned_kernel": "tilewise.api.decorator",
+    "tuning": "tilewise.runtime.resolve",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it, once."""
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

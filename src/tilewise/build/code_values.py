@@ -73,8 +73,9 @@ def encode(value: object, reader: Reader, hint: str = "") -> str:
 def unknown(value: object) -> str:
     """Say why a value has no encoding."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    kind = kind.removeprefix("builtins.")
     if isinstance(value, (list, dict, set, bytearray, np.ndarray)):
-        return f"a {kind.removeprefix('builtins.')} can change without being seen"
+        return f"a {kind} can change without being seen"
     return f"nothing tells one {kind} from another"
 
 
@@ -231,12 +232,12 @@ def class_body(value: type, reader: Reader) -> str:
         items += [("fields", value._fields), ("defaults", defaults)]
     else:
         items += dataclass_fields(value)
-        unread = {*UNREAD, *(MADE if dataclasses.is_dataclass(value) else ())}
+        skipped = {*UNREAD, *(MADE if dataclasses.is_dataclass(value) else ())}
         items += sorted(
             (name, item)
             for name, item in vars(value).items()
             if not isinstance(item, PLACED)
-            and not (name in unread and made(name, item))
+            and not (name in skipped and made(name, item))
         )
     return composite("class", items, reader)
 

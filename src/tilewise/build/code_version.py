@@ -170,9 +170,7 @@ class Reader:
             f"in {user.__qualname__}"
             for user in self.users
         ]
-        instead = (
-            "Put a value that can't change in its place, or pass it as an argument."
-        )
+        instead = "Use a value that can't change instead, or pass it as an argument."
         return TraceError(what, "\n".join(where), ALLOWED, instead)
 
 

@@ -8,13 +8,13 @@ and CuPy 14.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from tilewise.device.driver import gpus
 from tilewise.device.seam import (
     Argument,
     Buffer,
@@ -26,23 +26,10 @@ from tilewise.device.seam import (
 )
 from tilewise.errors import ArgumentError, EngineError
 
-__all__ = ["CudaDevice", "has_gpu"]
+__all__ = ["CudaDevice"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _DEFAULT_DYNAMIC_BYTES = 48 << 10
-
-
-def has_gpu() -> bool:
-    """Tell whether a driver and a GPU are there; takes 0.2 ms and no CUDA package."""
-    for name in ("libcuda.so.1", "nvcuda.dll"):
-        try:
-            driver = ctypes.CDLL(name)
-        except OSError:
-            continue
-        count = ctypes.c_int()
-        if driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0:
-            return count.value > 0
-    return False
 
 
 class CudaBuffer:
@@ -131,7 +118,7 @@ class CudaDevice:
     """A GPU."""
 
     def __init__(self, index: int = 0) -> None:
-        if not has_gpu():
+        if not gpus():
             raise EngineError("there is no CUDA driver or no GPU on this machine")
         import cuda.core
         import cupy

@@ -8,7 +8,7 @@ what was wrong about that is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -35,6 +35,14 @@ class _Waiting:
     site: Array
 
 
+@dataclass(slots=True)
+class _Arrived:
+    """How many threads came to a barrier without waiting, and what they knew."""
+
+    count: int = 0
+    rows: list[Array] = field(default_factory=list)
+
+
 class Barriers:
     """The barriers of all blocks of a chunk."""
 
@@ -48,7 +56,7 @@ class Barriers:
             np.zeros(size, np.int32),
             np.zeros(size, np.int32),
         )
-        self.arrived: dict[tuple[int, int], list[int]] = {}
+        self.arrived: dict[tuple[int, int], _Arrived] = {}
         self.sites: list[Site] = []
 
     def wait(
@@ -68,11 +76,14 @@ class Barriers:
         """Note that threads came to a barrier without waiting."""
         mask = np.ones(len(lanes), bool) if where is None else _spread(where, lanes)
         numbers = np.broadcast_to(number, len(lanes))[mask]
-        for thread, at in zip(
-            lanes.index[mask].tolist(), numbers.tolist(), strict=True
-        ):
-            block = thread // self.chunk.threads
-            self.arrived.setdefault((block, at), []).append(thread)
+        index = lanes.index[mask]
+        keys = np.stack([index // self.chunk.threads, numbers])
+        for key in np.unique(keys, axis=1).T:
+            members = index[(keys == key[:, None]).all(axis=0)]
+            arrived = self.arrived.setdefault((int(key[0]), int(key[1])), _Arrived())
+            arrived.count += len(members)
+            if self.order.partial:
+                arrived.rows.append(self.order.speak(members))
 
     def _site(self, site: Site) -> int:
         if site not in self.sites:
@@ -118,10 +129,8 @@ class Barriers:
 
     def _complete(self, block: int, number: int, index: Array, waiting: Array) -> bool:
         count = int(self.waiting.count[index[waiting]].max())
-        extra = len(self.arrived.get((block, number), ()))
-        if count == 0:
-            return True
-        return len(waiting) + extra >= count
+        arrived = self.arrived.get((block, number), _Arrived())
+        return count == 0 or len(waiting) + arrived.count >= count
 
     def _go(
         self, block: int, number: int, index: Array, going: Array, members: Array
@@ -136,11 +145,12 @@ class Barriers:
             self._report("barrier_exited", index, going)
         elif not counted and present < len(members):
             self._report("barrier_divergence", index, going)
-        others = self.arrived.pop((block, number), [])
-        if present == len(members) and not others:
+        others = self.arrived.pop((block, number), _Arrived())
+        if present == len(members) and not others.count:
             self.shared.barrier(np.array([block]))
-        arriving = np.concatenate([threads, np.array(others, threads.dtype)])
-        self.order.meet(arriving, threads)
+        if self.order.partial:
+            rows = [self.order.speak(threads), *others.rows]
+            self.order.hear(threads, np.concatenate(rows))
 
     def _report(self, kind: str, index: Array, which: Array) -> None:
         threads = index[which]

@@ -36,13 +36,21 @@ class Order:
         heard = self.known[block, inner, first % self.threads]
         return heard >= times
 
-    def meet(self, arriving: Array, leaving: Array) -> None:
-        """Let threads of one block hear of all that arrive."""
-        if not self.partial:
-            return
-        block = int(arriving[0]) // self.threads
-        inner, waiting = arriving % self.threads, leaving % self.threads
+    def speak(self, threads: Array) -> Array:
+        """Return a row of what each thread of one block knows; later is later."""
+        block, inner = int(threads[0]) // self.threads, threads % self.threads
         known = self.known[block]
-        known[inner, inner] = self.clock[arriving]
-        known[waiting] = known[inner].max(axis=0)
-        self.clock[arriving] += 1
+        known[inner, inner] = self.clock[threads]
+        self.clock[threads] += 1
+        return known[inner]
+
+    def hear(self, threads: Array, rows: Array) -> None:
+        """Let threads of one block know what is in the rows."""
+        block, inner = int(threads[0]) // self.threads, threads % self.threads
+        known = self.known[block]
+        known[inner] = np.maximum(known[inner], rows.max(axis=0))
+
+    def meet(self, threads: Array) -> None:
+        """Let threads of one block know of each other."""
+        if self.partial:
+            self.hear(threads, self.speak(threads))

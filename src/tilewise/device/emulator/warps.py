@@ -203,4 +203,4 @@ class Warps:
         threads = lanes.index[running]
         for at in range(keys.shape[1]):
             members = threads[which == at]
-            self.order.meet(members, members)
+            self.order.meet(members)

@@ -56,7 +56,9 @@ def launcher(kernel: str, size: int) -> tuple[Callable[[], None], float]:
         device.copy_in(buffer, array)
     out = device.allocate(4 * size * size)
     sizes = [(np.int64 if kernel == "shared" else np.int32)(size)] * 3
-    tile, block = {"shared": (16, (16, 16)), "tiled": (64, 256), "mma": (64, 128)}[kernel]
+    tile, block = {"shared": (16, (16, 16)), "tiled": (64, 256), "mma": (64, 128)}[
+        kernel
+    ]
     shape = launch_shape((-(-size // tile),) * 2, block)
     return lambda: device.launch(loaded, shape, [*buffers, out, *sizes]), compile_ms
 

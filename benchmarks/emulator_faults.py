@@ -99,9 +99,7 @@ def _transpose(random: np.random.Generator, rows: int, cols: int) -> Case:
     x = random.standard_normal((rows, cols)).astype(np.float32)
     grid = (-(-cols // 32), -(-rows // 32))
     sizes = (np.int32(rows), np.int32(cols))
-    return Case(
-        f"{rows}x{cols}", grid, (32, 8), (x,), x.T.astype(np.float64), sizes
-    )
+    return Case(f"{rows}x{cols}", grid, (32, 8), (x,), x.T.astype(np.float64), sizes)
 
 
 def _histogram(random: np.random.Generator, n: int, block: int) -> Case:
@@ -206,6 +204,10 @@ def _plain(match: re.Match[str]) -> str:
     )
 
 
+_VECTOR = (
+    r"((?:ld|st)\.(?:global|shared)(?:\.nc)?\.v4\.\w+\s+(?:\{[^}]*\}, )?"
+    r"\[%rd?\d+)(?:\+(\d+))?\]"
+)
 _EDITS: tuple[tuple[str, str, Callable[[re.Match[str]], str | None]], ...] = (
     ("barrier removed", r"bar\.sync\s+0;", lambda m: ""),
     ("wait removed", r"cp\.async\.wait_group \d;", lambda m: ""),
@@ -222,8 +224,7 @@ _EDITS: tuple[tuple[str, str, Callable[[re.Match[str]], str | None]], ...] = (
     ),
     (
         "misaligned vector",
-        r"((?:ld|st)\.(?:global|shared)(?:\.nc)?\.v4\.\w+\s+(?:\{[^}]*\}, )?"
-        r"\[%rd?\d+)(?:\+(\d+))?\]",
+        _VECTOR,
         _moved,
     ),
     (

@@ -149,7 +149,7 @@ def _sized(value: Any, size: int, at: int) -> Any:
 
 def _from_numba(function: Any, args: Sequence[Any], arch: str) -> KernelText:
     try:
-        from numba import cuda, types, typeof
+        from numba import cuda, typeof, types
     except ImportError as error:
         raise EngineError("Python kernels need the package numba-cuda") from error
     if not hasattr(cuda, "compile") or cuda.compile is None:

@@ -79,9 +79,9 @@ def run_instruction(
     size = max((len(a) for a in arrays.values()), default=32)
     padded = -(-size // 64) * 64
     device = EmulatedDevice(memory_bytes=4 << 20, check="collect")
-    buffers = []
-    for type_ in outs.values():
-        buffers.append(device.allocate(padded * DTYPES[type_].itemsize))
+    buffers = [
+        device.allocate(padded * DTYPES[type_].itemsize) for type_ in outs.values()
+    ]
     for array in arrays.values():
         buffer = device.allocate(padded * array.itemsize)
         device.copy_in(buffer, np.resize(array, padded))
@@ -110,7 +110,8 @@ def oracle() -> ModuleType:
     """Return the module that rounds by other means than the emulator."""
     path = Path(__file__).parent / "oracle.py"
     spec = importlib.util.spec_from_file_location("emulator_oracle", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -139,9 +140,11 @@ def launch(
     buffers = []
     for at, value in enumerate(args):
         if isinstance(value, np.ndarray):
-            value = device.allocate(value.nbytes, f"argument {at}")
-            device.copy_in(value, np.ascontiguousarray(args[at]))
-        buffers.append(value)
+            buffer = device.allocate(value.nbytes, f"argument {at}")
+            device.copy_in(buffer, np.ascontiguousarray(value))
+            buffers.append(buffer)
+        else:
+            buffers.append(value)
     kernel = module.kernel(module.entries[0])
     device.launch(kernel, launch_shape(grid, block, shared_bytes), buffers)
     results = []

@@ -66,8 +66,9 @@ def triples(dtype, count=4000, seed=0):
     near = values.copy()
     with np.errstate(all="ignore"):
         near[2] = -(near[0] * near[1])
-    bits = random.integers(0, np.iinfo(f"u{dtype().itemsize}").max, (3, count),
-                           f"u{dtype().itemsize}")
+    bits = random.integers(
+        0, np.iinfo(f"u{dtype().itemsize}").max, (3, count), f"u{dtype().itemsize}"
+    )
     few = values.copy()
     few[:2] = np.round(few[:2] * 8) / 8
     return np.concatenate([cube, values, near, few, bits.view(dtype)], axis=1)
@@ -84,9 +85,13 @@ def same(found, expected):
     if found.dtype.kind == "f":
         equal |= np.isnan(found) & np.isnan(expected)
     wrong = np.flatnonzero(~equal)
-    return "" if not len(wrong) else (
-        f"{len(wrong)} differ, first at {wrong[0]}: "
-        f"{found[wrong[0]]!r} instead of {expected[wrong[0]]!r}"
+    return (
+        ""
+        if not len(wrong)
+        else (
+            f"{len(wrong)} differ, first at {wrong[0]}: "
+            f"{found[wrong[0]]!r} instead of {expected[wrong[0]]!r}"
+        )
     )
 
 
@@ -115,6 +120,6 @@ def round_exact(exact: Fraction, digits: int, least: int, most: float, mode: str
     value = (steps + up) * unit
     sign = -1.0 if exact < 0 else 1.0
     if value > Fraction(most):
-        inward = mode == "rz" or (mode == "rm") == (exact > 0) and mode != "rn"
+        inward = mode == "rz" or ((mode == "rm") == (exact > 0) and mode != "rn")
         return sign * (most if inward and mode in ("rz", "rm", "rp") else float("inf"))
     return sign * float(value)

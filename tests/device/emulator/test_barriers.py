@@ -44,7 +44,8 @@ def test_too_few_threads_for_a_count(run, kernel):
 def test_a_clean_barrier_in_a_uniform_loop(run, kernel):
     """The same barrier again and again is no finding."""
     body = """mov.u32 %r1, 0; loop: bar.sync 0; add.u32 %r1, %r1, 1;
-    setp.lt.u32 %q1, %r1, 5; @%q1 bra loop; barrier.sync 1; barrier.cta.sync.aligned 0;"""
+    setp.lt.u32 %q1, %r1, 5; @%q1 bra loop;
+    barrier.sync 1; barrier.cta.sync.aligned 0;"""
 
     assert [] == found(run, kernel, body)
 
@@ -83,7 +84,7 @@ def test_a_shuffle_that_others_never_reach(run, kernel):
 
 
 def test_matrix_instructions_need_whole_warps(run, kernel):
-    """mma under divergence is reported."""
+    """Mma under divergence is reported."""
     body = """mov.u32 %r1, 0; mov.f32 %f1, 0f00000000;
     setp.ge.u32 %q1, %t, 8; @%q1 bra after;
     mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f2, %f3, %f4, %f5},

@@ -32,9 +32,9 @@ def _floats(kind):
     edges = [0.5, -0.5, 127.5, 255.5, 2.0**31, 2.0**31 - 1, 2.0**32, 2.0**63, 2.0**64]
     extra = [np.inf, -np.inf, np.nan, -0.0]
     with np.errstate(over="ignore"):
-        return np.concatenate([values, halves, edges, np.negative(edges), extra]).astype(
-            kind
-        )
+        return np.concatenate(
+            [values, halves, edges, np.negative(edges), extra]
+        ).astype(kind)
 
 
 @pytest.mark.parametrize("mode", ["rzi", "rni", "rmi", "rpi"])

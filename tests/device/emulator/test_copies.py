@@ -13,9 +13,7 @@ COPY = "cp.async.ca.shared.global [%r1], [%l1], 16; cp.async.commit_group;"
 
 def found(run, kernel, body, lazy):
     """Return the kinds of reports of a body over 64 threads."""
-    _, reports = run(
-        kernel(HEAD + body), 1, 64, [np.ones(256, np.float32)], lazy=lazy
-    )
+    _, reports = run(kernel(HEAD + body), 1, 64, [np.ones(256, np.float32)], lazy=lazy)
     return sorted({r.kind for r in reports})
 
 
@@ -26,7 +24,10 @@ def found(run, kernel, body, lazy):
         ("cp.async.wait_group 0; bar.sync 0;", []),
         ("cp.async.wait_all; bar.sync 0;", []),
         ("bar.sync 0;", ["async_never_waited", "async_unwaited"]),
-        ("cp.async.wait_group 1; bar.sync 0;", ["async_never_waited", "async_unwaited"]),
+        (
+            "cp.async.wait_group 1; bar.sync 0;",
+            ["async_never_waited", "async_unwaited"],
+        ),
         ("cp.async.wait_group 0;", ["race_raw"]),
         ("bar.sync 0; cp.async.wait_group 0;", ["race_raw"]),
     ],

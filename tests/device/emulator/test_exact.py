@@ -33,7 +33,7 @@ def test_an_infinite_addend_wins_over_a_finite_product():
 
 
 def test_cancellation_is_negative_zero_downward_only():
-    """x - x is -0 in mode rm and +0 in the others (IEEE 754, 6.3)."""
+    """X - x is -0 in mode rm and +0 in the others (IEEE 754, 6.3)."""
     signs = [math.copysign(1, exact.fma_f64(3.0, 1.0, -3.0, m)) for m in ("rm", "rn")]
 
     assert [-1.0, 1.0] == signs

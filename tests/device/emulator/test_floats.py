@@ -14,7 +14,7 @@ KINDS = (np.float32, np.float64)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_fma_is_fused(oracle, kind, mode):
-    """The result of a * b + c is rounded once: specials, ties, cancellations and random bits."""
+    """The result of a * b + c is rounded once, also near ties and cancellations."""
     function = {np.float32: floats.fma_f32, np.float64: floats.fma_f64}[kind](mode)
     a, b, c = oracle.triples(kind, 2000)
     if kind is np.float64 and mode != "rn":

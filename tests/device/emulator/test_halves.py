@@ -75,7 +75,7 @@ def test_nan_and_infinity_stay():
 
 @pytest.mark.parametrize("type_", ["f16", "bf16"])
 def test_half_fma_rounds_once(oracle, type_):
-    """a * b + c of halves is one rounding of the exact value."""
+    """A * b + c of halves is one rounding of the exact value."""
     random = np.random.default_rng(5)
     a, b, c = random.standard_normal((3, 3000)) * np.exp2(random.integers(-9, 9, 3000))
     if type_ == "f16":

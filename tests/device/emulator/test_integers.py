@@ -14,7 +14,18 @@ INT = ("u16", "s16", "u32", "s32", "u64", "s64")
 def _pairs(type_):
     info = np.iinfo(DTYPES[type_])
     random = np.random.default_rng(7)
-    edges = [info.min, info.max, 0, 1, 2, 3, 7, info.max // 2, info.max - 1, info.min + 1]
+    edges = [
+        info.min,
+        info.max,
+        0,
+        1,
+        2,
+        3,
+        7,
+        info.max // 2,
+        info.max - 1,
+        info.min + 1,
+    ]
     wide = random.integers(info.min, info.max, 300, DTYPES[type_], endpoint=True)
     rows = [(x, y) for x in edges for y in edges]
     rows += zip(wide.tolist(), wide[::-1].tolist(), strict=True)
@@ -65,7 +76,9 @@ def test_carry_and_borrow(type_):
     mask = (1 << bits) - 1
     for carry in (False, True):
         flag = np.full(a.shape, carry)
-        rows = [(x & mask, y & mask) for x, y in zip(a.tolist(), b.tolist())]
+        rows = [
+            (x & mask, y & mask) for x, y in zip(a.tolist(), b.tolist(), strict=True)
+        ]
         with np.errstate(all="ignore"):
             total, out = integers.add_carry(a, b, flag)
             less, borrow = integers.sub_borrow(a, b, flag)
@@ -90,7 +103,7 @@ def test_counting_and_reversing_bits(bits):
 @pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("shiftamt", [False, True])
 def test_the_highest_bit_that_is_no_sign(type_, shiftamt):
-    """bfind gives its position, or the shift that normalises; -1 for none."""
+    """Bfind gives its position, or the shift that normalises; -1 for none."""
     x = _pairs(type_)[0]
     bits = 8 * DTYPES[type_].itemsize
     expected = []
@@ -106,7 +119,7 @@ def test_the_highest_bit_that_is_no_sign(type_, shiftamt):
 
 @pytest.mark.parametrize("type_", ["u32", "s32", "u64", "s64"])
 def test_bit_fields(type_):
-    """bfe follows the ISA's own pseudo code."""
+    """Bfe follows the ISA's own pseudo code."""
     bits = 8 * DTYPES[type_].itemsize
     random = np.random.default_rng(9)
     x = _pairs(type_)[0]
@@ -132,7 +145,7 @@ def test_bit_fields(type_):
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_inserting_bit_fields(bits):
-    """bfi puts the low bits of a into b, cut at the top."""
+    """Bfi puts the low bits of a into b, cut at the top."""
     random = np.random.default_rng(11)
     a, b = _pairs(f"u{bits}")
     position = random.integers(0, bits + 9, len(a)).astype(np.uint32)
@@ -154,7 +167,9 @@ def test_three_way_logic_follows_its_table():
     for table in (0x80, 0x96, 0xE8, 0x00, 0xFF, 0xCA):
         expected = []
         for x, y, z in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
-            rows = [(x >> i & 1) * 4 + (y >> i & 1) * 2 + (z >> i & 1) for i in range(32)]
+            rows = [
+                (x >> i & 1) * 4 + (y >> i & 1) * 2 + (z >> i & 1) for i in range(32)
+            ]
             expected.append(sum((table >> row & 1) << i for i, row in enumerate(rows)))
 
         found = integers.lop3(a, b, c, np.uint32(table))
@@ -163,7 +178,7 @@ def test_three_way_logic_follows_its_table():
 
 
 def test_funnel_shift():
-    """shf keeps a half of the shifted 64 bits; clamp stops at 32."""
+    """Shf keeps a half of the shifted 64 bits; clamp stops at 32."""
     a, b = _pairs("u32")
     count = np.arange(len(a), dtype=np.uint32) % 70
     rows = list(zip(a.tolist(), b.tolist(), count.tolist(), strict=True))
@@ -178,7 +193,7 @@ def test_funnel_shift():
 
 
 def test_byte_permutation():
-    """prmt picks bytes by nibbles; bit 3 spreads the sign."""
+    """Prmt picks bytes by nibbles; bit 3 spreads the sign."""
     a, b = np.array([0x80112233], np.uint32), np.array([0x44556677], np.uint32)
 
     def pick(mode, selector):

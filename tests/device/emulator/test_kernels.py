@@ -48,7 +48,8 @@ def test_planted_faults_are_found(kernel):
         fault.name: found
         for fault in _few(kernel)
         for found, _ in [emulator_faults.outcome(fault)]
-        if not set(found) & emulator_faults.EXPECTED[fault.kind] and fault.kind != "none"
+        if not set(found) & emulator_faults.EXPECTED[fault.kind]
+        and fault.kind != "none"
     }
 
     assert {} == missed

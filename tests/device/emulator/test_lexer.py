@@ -10,7 +10,9 @@ from tilewise.device.emulator.syntax import PtxError
 
 def test_kinds_and_lines():
     """Opcodes, registers, numbers of all notations and marks are told apart."""
-    text = "ld.global.v4.f32\n{%f1}, [%rd2+-4]; 0f3F800000 0d3FF0000000000000\n1.5e3 0xFFU"
+    text = (
+        "ld.global.v4.f32\n{%f1}, [%rd2+-4]; 0f3F800000 0d3FF0000000000000\n1.5e3 0xFFU"
+    )
 
     found = [(t.kind, t.text, t.line) for t in tokens_of(text)]
 

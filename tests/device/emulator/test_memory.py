@@ -133,8 +133,10 @@ def test_parts_of_an_element_that_nobody_wrote(run, kernel):
     body = """
     .local .align 4 .b8 mine[4]; st.local.u16 [mine], %s1; mov.u16 %s1, 1;
     ld.local.u32 %r1, [mine];"""
-    body = body.replace("st.local.u16 [mine], %s1; mov.u16 %s1, 1;",
-                        "mov.u16 %s1, 1; st.local.u16 [mine], %s1;")
+    body = body.replace(
+        "st.local.u16 [mine], %s1; mov.u16 %s1, 1;",
+        "mov.u16 %s1, 1; st.local.u16 [mine], %s1;",
+    )
 
     _, reports = run(kernel(body), 1, 4, [np.zeros(1)])
 

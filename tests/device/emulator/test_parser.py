@@ -147,7 +147,7 @@ def test_mutated_kernels_end_in_a_kernel_or_a_named_error(data):
         else:
             word = tokens[at]
             place = data.draw(st.integers(0, len(word)))
-            letter = data.draw(st.sampled_from(list(".,;{}[]()%@!:<>=+-0fx \n\"|_$aZ")))
+            letter = data.draw(st.sampled_from(list('.,;{}[]()%@!:<>=+-0fx \n"|_$aZ')))
             tokens[at] = word[:place] + letter + word[place + 1 :]
         if not tokens:
             break
@@ -156,7 +156,7 @@ def test_mutated_kernels_end_in_a_kernel_or_a_named_error(data):
 
 
 @settings(max_examples=150, deadline=2000)
-@given(st.text(alphabet=".,;{}[]()%@!:<>=+-0123fxdR \nregparmbs_$|/*\"", max_size=80))
+@given(st.text(alphabet='.,;{}[]()%@!:<>=+-0123fxdR \nregparmbs_$|/*"', max_size=80))
 def test_noise_ends_in_a_named_error(noise):
     """Noise inside and outside a function crashes nothing."""
     survives(noise)
@@ -170,11 +170,31 @@ def test_any_opcode_with_any_operands_is_run_or_refused(data):
     opcode = data.draw(st.sampled_from(OPCODES))
     parts = opcode.split(".")
     for _ in range(data.draw(st.integers(0, 2))):
-        extra = data.draw(st.sampled_from(["f32", "s8", "sat", "v2", "sync", "cc", "b64"]))
+        extra = data.draw(
+            st.sampled_from(["f32", "s8", "sat", "v2", "sync", "cc", "b64"])
+        )
         parts.insert(data.draw(st.integers(1, len(parts))), extra)
     operand = st.sampled_from(
-        ["%r1", "%f1", "%l1", "%q1", "{%r1, %r2}", "[%l1]", "7", "-1.5", "_", "%r1|%q1",
-         "x", "L", "!%q1", "%tid.x", "[p+4]", "0f3F800000", "(%r1)", "k"]
+        [
+            "%r1",
+            "%f1",
+            "%l1",
+            "%q1",
+            "{%r1, %r2}",
+            "[%l1]",
+            "7",
+            "-1.5",
+            "_",
+            "%r1|%q1",
+            "x",
+            "L",
+            "!%q1",
+            "%tid.x",
+            "[p+4]",
+            "0f3F800000",
+            "(%r1)",
+            "k",
+        ]
     )
     operands = data.draw(st.lists(operand, max_size=5))
     guard = data.draw(st.sampled_from(["", "@%q1 ", "@!%q1 "]))
@@ -189,7 +209,9 @@ def _opcodes() -> list[str]:
     found = set()
     for path in KERNELS:
         for function in parse(path.read_text()).functions.values():
-            found |= {i.opcode for i in function.body or () if isinstance(i, Instruction)}
+            found |= {
+                i.opcode for i in function.body or () if isinstance(i, Instruction)
+            }
     return sorted(found)
 
 
@@ -210,5 +232,5 @@ def test_long_fuzz():
         text = list(generator.choice(texts))
         for _ in range(generator.randint(1, 6)):
             at = generator.randrange(len(text))
-            text[at] = generator.choice([*".,;{}[]()%@!:<>=+-0fx \n\"|_$aZ", ""])
+            text[at] = generator.choice([*'.,;{}[]()%@!:<>=+-0fx \n"|_$aZ', ""])
         survives("".join(text))

@@ -107,7 +107,11 @@ def test_wide_products(apply, type_):
     c = np.arange(len(a)).astype(DTYPES[wide])
 
     found = apply(
-        f"mad.wide.{type_} %d, %a, %b, %c;", wide, a=(type_, a), b=(type_, b), c=(wide, c)
+        f"mad.wide.{type_} %d, %a, %b, %c;",
+        wide,
+        a=(type_, a),
+        b=(type_, b),
+        c=(wide, c),
     )
 
     rows = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
@@ -116,7 +120,7 @@ def test_wide_products(apply, type_):
 
 @pytest.mark.parametrize("type_", ["s16", "s32", "s64"])
 def test_signs(apply, type_):
-    """neg and abs wrap at the smallest number."""
+    """Neg and abs wrap at the smallest number."""
     _check(apply, "neg.{t} %d, %a;", type_, lambda a: -a, count=1)
     _check(apply, "abs.{t} %d, %a;", type_, abs, count=1)
 
@@ -219,7 +223,9 @@ def test_bit_tools(apply):
     assert [0x0B0C0D01] == wrapped.tolist()
     clamped = apply("shf.r.clamp.b32 %d, %a, %b, 40;", "u32", **four)
     assert [0x0A0B0C0D] == clamped.tolist()
-    assert [0x0B0B0F0D] == apply("lop3.b32 %d, %a, %b, 0, 0xFC;", "u32", **four).tolist()
+    assert [0x0B0B0F0D] == apply(
+        "lop3.b32 %d, %a, %b, 0, 0xFC;", "u32", **four
+    ).tolist()
     assert [0x0D0C0403] == apply("prmt.b32 %d, %a, %b, 0x4501;", "u32", **four).tolist()
     dot = apply("dp4a.u32.u32 %d, %a, %b, 1;", "u32", **four)
     assert [1 + 10 + 22 + 36 + 52] == dot.tolist()
@@ -228,7 +234,7 @@ def test_bit_tools(apply):
 
 @pytest.mark.parametrize("type_", INT)
 def test_comparisons(apply, type_):
-    """setp compares as its type does."""
+    """Setp compares as its type does."""
     unsigned = type_[0] == "u"
     for name, function in (
         ("eq", lambda a, b: a == b),
@@ -237,7 +243,11 @@ def test_comparisons(apply, type_):
         ("le", lambda a, b: a <= b),
         ("gt", lambda a, b: a > b),
         ("ge", lambda a, b: a >= b),
-        *((("hi", lambda a, b: a > b), ("ls", lambda a, b: a <= b)) if unsigned else ()),
+        *(
+            (("hi", lambda a, b: a > b), ("ls", lambda a, b: a <= b))
+            if unsigned
+            else ()
+        ),
     ):
         _check(apply, f"setp.{name}.{{t}} %d, %a, %b;", type_, function, out="pred")
 

@@ -10,10 +10,14 @@ from tilewise.device.emulator.syntax import PtxError
 SHARED = ".shared .align 16 .b8 buf[4096];"
 
 
-@pytest.mark.parametrize("type_", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "f32"])
+@pytest.mark.parametrize(
+    "type_", ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "f32"]
+)
 def test_loads_extend_by_their_type(run, kernel, type_):
     """A load into a wider register extends with the type's sign."""
-    dtype = np.dtype({"f": "f", "u": "u", "s": "i"}[type_[0]] + str(int(type_[1:]) // 8))
+    dtype = np.dtype(
+        {"f": "f", "u": "u", "s": "i"}[type_[0]] + str(int(type_[1:]) // 8)
+    )
     x = np.arange(64).astype(dtype)
     x[1::2] = ~x[1::2] if dtype.kind != "f" else -x[1::2]
     register = {"f32": "%f1"}.get(type_, "%l5")
@@ -81,7 +85,7 @@ def test_predicated_accesses_touch_only_their_threads(run, kernel):
 
 
 def test_moves_pack_and_unpack(apply):
-    """mov joins and splits registers, the first element lowest."""
+    """Mov joins and splits registers, the first element lowest."""
     low, high = apply(
         "mov.b64 {%d, %e}, %a;",
         {"d": "u32", "e": "u32"},
@@ -183,7 +187,7 @@ def test_atomics_take_turns(run, kernel, op, kind, function, space):
 
 
 def test_compare_and_swap(run, kernel):
-    """cas writes only where the old value is the expected one."""
+    """Cas writes only where the old value is the expected one."""
     body = """
     add.u32 %r1, %t, 1; atom.global.cas.b32 %r2, [%p0], %t, %r1;
     add.u64 %l1, %p1, %o; st.global.u32 [%l1], %r2;"""
@@ -195,7 +199,7 @@ def test_compare_and_swap(run, kernel):
 
 
 def test_reductions_without_a_result(run, kernel):
-    """red updates like atom, also for packed halves."""
+    """Red updates like atom, also for packed halves."""
     body = """
     red.global.add.u32 [%p0], 2; mov.b32 %r1, 0x3C004000;
     red.global.add.noftz.f16x2 [%p0+4], %r1;"""

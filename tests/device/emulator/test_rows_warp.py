@@ -120,6 +120,8 @@ def test_a_shuffle_waits_for_threads_on_another_path(run, kernel):
     assert [] == reports
 
 
+MMA = "mma.sync.aligned.m16n8k16.row.col"
+INS = "{%r0,%r1,%r2,%r3},{%r4,%r5}"
 SHARED = ".shared .align 16 .b8 buf[2048];"
 
 
@@ -142,8 +144,10 @@ def test_ldmatrix(run, kernel, count, trans):
     x = np.arange(4 * 64, dtype=np.uint16).reshape(4, 8, 8)
     tiles = x.swapaxes(1, 2) if trans else x
     expected = [
-        [(tiles[m, t // 4, t % 4 * 2], tiles[m, t // 4, t % 4 * 2 + 1])
-         for m in range(count)]
+        [
+            (tiles[m, t // 4, t % 4 * 2], tiles[m, t // 4, t % 4 * 2 + 1])
+            for m in range(count)
+        ]
         for t in range(32)
     ]
 
@@ -171,15 +175,22 @@ def _fragments(kind, k, a, b, c):
         return int(raw.view(np.uint32)[0]) if raw.nbytes == 4 else None
 
     a_words = [
-        [pack([a[a_place(t, at, p)] for p in range(per)]) for at in range(k * 16 // 32 // per)]
+        [
+            pack([a[a_place(t, at, p)] for p in range(per)])
+            for at in range(k * 16 // 32 // per)
+        ]
         for t in lanes
     ]
     b_words = [
-        [pack([b[b_place(t, at, p)] for p in range(per)]) for at in range(k * 8 // 32 // per)]
+        [
+            pack([b[b_place(t, at, p)] for p in range(per)])
+            for at in range(k * 8 // 32 // per)
+        ]
         for t in lanes
     ]
     c_rows = [
-        [c[t // 4 + 8 * (at // 2), t % 4 * 2 + at % 2] for at in range(4)] for t in lanes
+        [c[t // 4 + 8 * (at // 2), t % 4 * 2 + at % 2] for at in range(4)]
+        for t in lanes
     ]
     return np.array(a_words, "u4"), np.array(b_words, "u4"), np.array(c_rows, "f4")
 
@@ -201,7 +212,9 @@ def test_mma(run, kernel, kind, k):
     ar = ", ".join(f"%r{at}" for at in range(na))
     br = ", ".join(f"%r{10 + at}" for at in range(nb))
     loads = "".join(f"ld.global.b32 %r{at}, [%l1+{4 * at}];\n" for at in range(na))
-    loads += "".join(f"ld.global.b32 %r{10 + at}, [%l2+{4 * at}];\n" for at in range(nb))
+    loads += "".join(
+        f"ld.global.b32 %r{10 + at}, [%l2+{4 * at}];\n" for at in range(nb)
+    )
     body = f"""
     mul.wide.u32 %l1, %t, {4 * na}; add.u64 %l1, %l1, %p0;
     mul.wide.u32 %l2, %t, {4 * nb}; add.u64 %l2, %l2, %p1;
@@ -242,10 +255,8 @@ def test_mma_sums_in_halves(run, kernel):
         "shfl.bfly.b32 %r1, %r2, 1, 31;",
         "shfl.sync.bfly.b64 %l1, %l2, 1, 31, -1;",
         "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1}, {%r2}, {%r3}, {%r4};",
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 "
-        "{%f0,%f1,%f2,%f3},{%r0,%r1,%r2,%r3},{%r4,%r5},{%f0,%f1,%f2,%f3};",
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%f0,%f1,%f2},{%r0,%r1,%r2,%r3},{%r4,%r5},{%f0,%f1,%f2,%f3};",
+        f"{MMA}.f32.f16.bf16.f32 {{%f0,%f1,%f2,%f3}},{INS},{{%f0,%f1,%f2,%f3}};",
+        f"{MMA}.f32.f16.f16.f32 {{%f0,%f1,%f2}},{INS},{{%f0,%f1,%f2,%f3}};",
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];",
         "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r1,%r2,%r3}, [%r2];",
         "wgmma.fence.sync.aligned;",

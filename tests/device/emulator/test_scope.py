@@ -17,7 +17,13 @@ def test_inner_names_hide_outer_ones():
 
     found = [inner.find(n) for n in ("%r", "v", "L", "%tid.x", "x")]
 
-    expected = [Register("%r@1", "f32"), Symbol("v"), Label("L@1"), Special("tid.x"), None]
+    expected = [
+        Register("%r@1", "f32"),
+        Symbol("v"),
+        Label("L@1"),
+        Special("tid.x"),
+        None,
+    ]
     assert expected == found
 
 

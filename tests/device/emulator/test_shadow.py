@@ -8,6 +8,9 @@ import pytest
 HEAD = """.shared .align 16 .b8 buf[1024]; mov.u32 %r1, buf; shl.b32 %r2, %t, 2;
 add.u32 %r1, %r1, %r2; xor.b32 %r3, %t, 33; shl.b32 %r3, %r3, 2; mov.u32 %r4, buf;
 add.u32 %r3, %r3, %r4;"""
+#: %r6 is the place of another lane of the same warp, %r3 of another warp.
+NEAR = """xor.b32 %r6, %t, 5; shl.b32 %r6, %r6, 2; mov.u32 %r4, buf;
+add.u32 %r6, %r6, %r4;"""
 OUT = "add.u64 %l1, %p0, %o; st.global.u32 [%l1], %r5;"
 
 
@@ -94,8 +97,7 @@ def test_strong_accesses_do_not_race(run, kernel):
 
 def test_warps_that_synchronise_do_not_race(run, kernel):
     """bar.warp.sync orders the lanes of a warp and nobody else."""
-    near = "xor.b32 %r6, %t, 5; shl.b32 %r6, %r6, 2; mov.u32 %r4, buf; add.u32 %r6, %r6, %r4;"
-    body = near + "st.shared.u32 [%r1], %t; {} ld.shared.u32 %r5, [{}];"
+    body = NEAR + "st.shared.u32 [%r1], %t; {} ld.shared.u32 %r5, [{}];"
 
     assert [] == found(run, kernel, body.format("bar.warp.sync -1;", "%r6"))
     assert ["race_raw"] == found(run, kernel, body.format("bar.warp.sync -1;", "%r3"))
@@ -104,9 +106,11 @@ def test_warps_that_synchronise_do_not_race(run, kernel):
 
 def test_warp_order_holds_for_writes_after_reads(run, kernel):
     """A warp may reuse its own part of shared memory after bar.warp.sync."""
-    near = "xor.b32 %r6, %t, 5; shl.b32 %r6, %r6, 2; mov.u32 %r4, buf; add.u32 %r6, %r6, %r4;"
-    body = near + """st.shared.u32 [%r1], %t; bar.warp.sync -1;
+    body = (
+        NEAR
+        + """st.shared.u32 [%r1], %t; bar.warp.sync -1;
     ld.shared.u32 %r5, [%r6]; {} st.shared.u32 [%r1], %r5;"""
+    )
 
     assert [] == found(run, kernel, body.format("bar.warp.sync -1;"))
     assert ["race_war"] == found(run, kernel, body.format("") + "bar.warp.sync -1;")

@@ -12,6 +12,7 @@ import enum
 import functools
 import logging
 import re
+import reprlib
 import struct
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -245,7 +246,7 @@ def class_body(value: type, reader: Reader) -> str:
 def made(name: str, item: object) -> bool:
     """Say whether an attribute is Python's own, or a method that dataclass made."""
     code = getattr(item, "__code__", None)
-    places = ("<string>", dataclasses.__file__)
+    places = ("<string>", dataclasses.__file__, reprlib.__file__)
     return name in UNREAD or (code is not None and code.co_filename in places)
 
 

@@ -18,6 +18,13 @@ def group(name: str) -> list[str]:
     return list(nox.project.dependency_groups(PROJECT, name))
 
 
+def typed_dependencies() -> list[str]:
+    """Return the package's dependencies but the compilers and GPU libraries (1 GB)."""
+    heavy = ("cuda", "cupy", "llvmlite", "numba")
+    dependencies = PROJECT["project"]["dependencies"]
+    return [one for one in dependencies if not one.startswith(heavy)]
+
+
 def pytest(session: nox.Session, *args: str) -> None:
     """Install the package as a user would and run pytest on it."""
     session.install(".", *group("test"))
@@ -45,7 +52,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types strictly; the compilers and GPU libraries are not looked into."""
-    session.install(*group("types"))
+    session.install(*group("types"), *typed_dependencies())
     session.run("mypy", *session.posargs)
 
 

@@ -151,8 +151,7 @@ class _Run:
             self.device.copy_in(buffer, np.asarray(value, order="C"))
             buffers.append(buffer)
             values.append(buffer)
-        sizes = [param.nbytes for param in kernel.program.params]
-        packed = self.text.pack(self.args, values, sizes)
+        packed = self.text.pack(self.args, values, kernel.program.params)
         self.device.launch(kernel, self.shape, packed)
         results = []
         for array, buffer in zip(self.arrays, buffers, strict=True):

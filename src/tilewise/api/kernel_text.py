@@ -15,11 +15,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tilewise.device.emulator.syntax import Variable
 from tilewise.errors import ArgumentError, EngineError
 
 __all__ = ["KernelText", "kernel_text"]
 
-Pack: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Sequence[int]], list[Any]]
+Pack: TypeAlias = Callable[
+    [Sequence[Any], Sequence[Any], Sequence[Variable]], list[Any]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class KernelText:
     A kernel's PTX and how its arguments become parameters.
 
     `pack` takes the user's arguments, the same with buffers for arrays, and the
-    sizes of the parameters in bytes, and returns what a launch takes. `label` is
-    the name that a reader knows the kernel by, where the entry's is mangled.
+    parameters, and returns what a launch takes. `label` is the name that a reader
+    knows the kernel by, where the entry's is mangled.
     """
 
     ptx: str
@@ -118,32 +121,38 @@ def _include_flags() -> list[str]:
 
 
 def _pack_plain(
-    args: Sequence[Any], values: Sequence[Any], sizes: Sequence[int]
+    args: Sequence[Any], values: Sequence[Any], params: Sequence[Variable]
 ) -> list[Any]:
     """Pass arrays as pointers and numbers in the size of their parameter."""
-    if len(values) != len(sizes):
+    if len(values) != len(params):
         raise ArgumentError(
-            f"the kernel takes {len(sizes)} arguments, {len(values)} were given"
+            f"the kernel takes {len(params)} arguments, {len(values)} were given"
         )
     packed = []
-    for at, (given, value, size) in enumerate(zip(args, values, sizes, strict=True)):
+    for at, (given, value, param) in enumerate(zip(args, values, params, strict=True)):
         if isinstance(given, np.ndarray) and not given.flags.c_contiguous:
             raise ArgumentError(f"argument {at} is an array that is not C-contiguous")
-        packed.append(_sized(value, size, at))
+        packed.append(_sized(value, param, at))
     return packed
 
 
-def _sized(value: Any, size: int, at: int) -> Any:
-    kind = {bool: "i", int: "i", float: "f"}.get(type(value))
-    if kind is None:
+def _sized(value: Any, param: Variable, at: int) -> Any:
+    """Return a Python number in the type of its parameter."""
+    if not isinstance(value, (bool, int, float)) or isinstance(value, np.generic):
         return value
-    if (kind, size) not in (("i", 1), ("i", 2), ("i", 4), ("i", 8), ("f", 4), ("f", 8)):
+    wanted, size = param.type[0], param.nbytes
+    if wanted == "b":  # bits: the number decides
+        wanted = "f" if isinstance(value, float) else "s"
+    if wanted != "f" and isinstance(value, float):
+        raise ArgumentError(f"argument {at} is {value}, the parameter an integer")
+    kind = {"f": "f", "s": "i", "u": "u" if value >= 0 else "i"}[wanted]
+    if size not in ((2, 4, 8) if kind == "f" else (1, 2, 4, 8)):
         raise ArgumentError(f"argument {at} is a number, the parameter {size} bytes")
     try:
         return np.dtype(f"{kind}{size}").type(value)
     except OverflowError as error:
         raise ArgumentError(
-            f"argument {at}: {value} has no room in {size} bytes: {error}"
+            f"argument {at}: {value} has no room in {size} bytes"
         ) from error
 
 
@@ -178,7 +187,7 @@ def _in_c_order(value: Any) -> Any:
 
 
 def _pack_numba(
-    args: Sequence[Any], values: Sequence[Any], sizes: Sequence[int]
+    args: Sequence[Any], values: Sequence[Any], params: Sequence[Variable]
 ) -> list[Any]:
     """
     Pass arrays as numba's kernel ABI has them.

@@ -111,11 +111,11 @@ class EmulatedArray:
     def __getitem__(self, index: Any) -> EmulatedArray:
         """Return a view by basic indexing: integers, slices, None, Ellipsis."""
         view = self._view()
-        part = view[index]
-        if not isinstance(part, np.ndarray):
-            part = view[index if isinstance(index, tuple) else (index,)][..., None]
-            part = np.lib.stride_tricks.as_strided(part, (), ())
-        if self.size and not np.may_share_memory(part, view):
+        parts = index if isinstance(index, tuple) else (index,)
+        if not any(part is Ellipsis for part in parts):
+            parts = (*parts, Ellipsis)  # a full index is a view then, too
+        part = view[parts]
+        if part.size and not np.may_share_memory(part, view):
             raise ArgumentError("only basic indexing is possible on device arrays")
         return self._like(part, view)
 

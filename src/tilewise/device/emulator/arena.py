@@ -9,6 +9,7 @@ where it is touched.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -34,9 +35,11 @@ class Arena(Memory):
         self._top = _ALIGN
         self._free: dict[int, list[int]] = {}
         self._live = 0
+        self._retired: deque[Region] = deque()
 
     def allocate(self, nbytes: int, name: str, *, read_only: bool = False) -> Region:
         """Return an uninitialised region; EngineError where there is no room."""
+        self.settle()
         room = -(-(max(nbytes, 1) + _RED_ZONE) // _ALIGN) * _ALIGN
         offsets = self._free.get(room)
         if offsets:
@@ -57,6 +60,19 @@ class Arena(Memory):
         self._starts.insert(at, start)
         self._live += 1
         return region
+
+    def retire(self, region: Region) -> None:
+        """
+        Note a region to be freed; safe from any thread and from the collector.
+
+        It is freed by the next `settle`, before the next launch or allocation.
+        """
+        self._retired.append(region)
+
+    def settle(self) -> None:
+        """Free what was retired."""
+        while self._retired:
+            self.free(self._retired.popleft())
 
     def free(self, region: Region) -> None:
         """Take a region back; accesses to it are out of bounds from now on."""

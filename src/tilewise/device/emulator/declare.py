@@ -105,6 +105,7 @@ class Declarations:
             max(align, size_of(type_)),
             initial,
             pointers,
+            type_,
         )
 
     def _align(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ class EmulatedBuffer:
 
     def __init__(self, arena: Arena, region: Region) -> None:
         self.region = region
-        self._finalizer = weakref.finalize(self, arena.free, region)
+        self._finalizer = weakref.finalize(self, arena.retire, region)
 
     @property
     def address(self) -> int:
@@ -109,8 +110,8 @@ class EmulatedKernel:
 class EmulatedModule:
     """A parsed PTX module with its variables in device memory."""
 
-    def __init__(self, arena: Arena, module: Module) -> None:
-        self.arena, self.module = arena, module
+    def __init__(self, arena: Arena, module: Module, lock: threading.RLock) -> None:
+        self.arena, self.module, self._lock = arena, module, lock
         self.addresses: dict[str, int] = {}
         self._regions: list[Region] = []
         self._kernels: dict[str, EmulatedKernel] = {}
@@ -147,22 +148,25 @@ class EmulatedModule:
 
     def kernel(self, name: str) -> EmulatedKernel:
         """Compile an entry; PtxError says what is not supported, with its line."""
-        if name not in self._kernels:
-            function = self.module.functions.get(name)
-            if function is None or not function.entry:
-                known = ", ".join(self.entries) or "none"
-                raise EngineError(f"no entry {name!r} in this module; it has: {known}")
-            nbytes = 16 + sum(p.nbytes + p.align for p in function.params)
-            params = self._place(f"parameters of {name}", nbytes, "const")
-            places = {**self.addresses, "params": BASE + params.start}
-            program = compile_entry(self.module, name, places)
-            self._kernels[name] = EmulatedKernel(program, params)
-        return self._kernels[name]
+        with self._lock:
+            if name not in self._kernels:
+                self._kernels[name] = self._compile(name)
+            return self._kernels[name]
+
+    def _compile(self, name: str) -> EmulatedKernel:
+        function = self.module.functions.get(name)
+        if function is None or not function.entry:
+            known = ", ".join(self.entries) or "none"
+            raise EngineError(f"no entry {name!r} in this module; it has: {known}")
+        nbytes = 16 + sum(p.nbytes + p.align for p in function.params)
+        params = self._place(f"parameters of {name}", nbytes, "const")
+        places = {**self.addresses, "params": BASE + params.start}
+        return EmulatedKernel(compile_entry(self.module, name, places), params)
 
 
 def _free_all(arena: Arena, regions: list[Region]) -> None:
     for region in regions:
-        arena.free(region)
+        arena.retire(region)
 
 
 class EmulatedDevice:
@@ -183,6 +187,7 @@ class EmulatedDevice:
     ) -> None:
         self.arena = Arena(-(-memory_bytes // 256) * 256)
         self.check, self.options = check, Options()
+        self._lock = threading.RLock()
         self.reports: list[Report] = []
         self._properties = DeviceProperties(
             name="tilewise emulated device",
@@ -208,7 +213,8 @@ class EmulatedDevice:
         """Return uninitialised memory; reports call it by its name."""
         if nbytes < 0:
             raise ArgumentError(f"nbytes={nbytes} is negative")
-        return EmulatedBuffer(self.arena, self.arena.allocate(nbytes, name))
+        with self._lock:
+            return EmulatedBuffer(self.arena, self.arena.allocate(nbytes, name))
 
     def array(
         self, buffer: Buffer, shape: Sequence[int], dtype: np.dtype[Any]
@@ -280,7 +286,9 @@ class EmulatedDevice:
                 image = image.rstrip(b"\0").decode()
             except UnicodeDecodeError as error:
                 raise PtxError(f"the image is no PTX text: {error}") from None
-        return EmulatedModule(self.arena, parse(image))
+        module = parse(image)
+        with self._lock:
+            return EmulatedModule(self.arena, module, self._lock)
 
     def launch(
         self,
@@ -299,16 +307,23 @@ class EmulatedDevice:
         if used > most:
             raise EngineError(f"{kernel.name} needs {used} shared bytes of {most}")
         block = parameter_block(kernel.program, args, _address_of)
+        with self._lock:
+            found = self._run(kernel, shape, block)
+        if found and self.check == "raise":
+            texts = "\n".join(str(report) for report in found)
+            raise EngineError(f"{kernel.name}: {len(found)} findings\n{texts}")
+        self.reports.extend(found)
+
+    def _run(
+        self, kernel: EmulatedKernel, shape: LaunchShape, block: bytes
+    ) -> tuple[Report, ...]:
+        self.arena.settle()
         self.arena.write(kernel.params, np.frombuffer(block, np.uint8))
         kernel.params.initialised = True
         faults = Faults(kernel.name)
         self.arena.faults = faults
         run(kernel.program, shape, block, self.arena, faults, self.options)
-        found = faults.reports
-        if found and self.check == "raise":
-            texts = "\n".join(str(report) for report in found)
-            raise EngineError(f"{kernel.name}: {len(found)} findings\n{texts}")
-        self.reports.extend(found)
+        return faults.reports
 
     def stream(self) -> EmulatedStream:
         """Make a stream."""

@@ -168,7 +168,7 @@ class Variable:
     A variable of a state space.
 
     `nbytes` is 0 for dynamic shared memory; `initial` holds bytes, and `pointers`
-    the (offset, symbol) pairs that are addresses.
+    the (offset, symbol) pairs that are addresses; `type` is that of an element.
     """
 
     name: str
@@ -177,6 +177,7 @@ class Variable:
     align: int
     initial: bytes = b""
     pointers: tuple[tuple[int, Symbol], ...] = ()
+    type: str = "b8"
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,23 @@ def test_jumps_and_handlers_count():
     assert code_version(one) != code_version(two)
 
 
+def test_where_a_jump_leads_counts():
+    """A statement inside or behind an `if` is the same text but for the jump."""
+    one = made("def f(x):\n if x:\n  a()\n  b()\n c()\n")
+    two = made("def f(x):\n if x:\n  a()\n b()\n c()\n")
+
+    assert code_version(one) != code_version(two)
+
+
+def test_wide_instructions_leave_no_trace():
+    """A docstring that moves constants past the 256th changes no jump."""
+    body = "".join(f"  y = 'constant {n}'\n" for n in range(255))
+    one = made(f"def f(x):\n for i in x:\n{body} return y\n")
+    two = made(f"def f(x):\n '''Say it.'''\n for i in x:\n{body} return y\n")
+
+    assert code_version(one) == code_version(two)
+
+
 def test_inner_functions_count():
     """A lambda inside a function is part of it."""
     one = made("def f(x):\n    return sorted(x, key=lambda v: v)\n")

@@ -332,3 +332,21 @@ def test_nothing_is_no_code():
     """A version of no function is a mistake."""
     with pytest.raises(ArgumentError, match="at least one"):
         code_version()
+
+
+def test_closure_that_is_filled_later_counts():
+    """A closure's variable without a value yet is not one that has a value."""
+    source = "def outer(fill):\n def f(x):\n  return n\n if fill:\n  n = 1\n return f\n"
+    outer = made(source, name="outer")
+
+    assert code_version(outer(fill=False)) != code_version(outer(fill=True))
+
+
+def test_method_is_seen_with_the_class_it_calls_up_to():
+    """A method that calls super() depends on the base class."""
+    source = (
+        "class A:\n def m(self):\n  return {}\n"
+        "class B(A):\n def m(self):\n  return super().m()\nf = B.m\n"
+    )
+
+    assert code_version(made(source.format(1))) != code_version(made(source.format(2)))

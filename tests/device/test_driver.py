@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_no_driver_no_devices(monkeypatch: pytest.MonkeyPatch):
 
 
 class Driver:
-    """A driver's library that knows one device, or fails to start."""
+    """A driver's library that knows two devices by handles, or fails to start."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -62,37 +63,38 @@ class Driver:
         """Return the status that it was made with."""
         return self.status
 
-    def cuDeviceGetCount(self, count: object) -> int:  # noqa: N802
-        """Find one device."""
-        count._obj.value = 1  # type: ignore[attr-defined]
+    def cuDeviceGetCount(self, count: Any) -> int:  # noqa: N802
+        """Find two devices."""
+        count._obj.value = 2
         return 0
 
-    def cuDeviceGet(self, device: object, index: int) -> int:  # noqa: N802
-        """Give a handle."""
+    def cuDeviceGet(self, device: Any, index: int) -> int:  # noqa: N802
+        """Give a handle that is not the index."""
+        device._obj.value = 40 + index
         return 0
 
-    def cuDeviceGetName(self, name: object, length: int, device: object) -> int:  # noqa: N802
-        """Write a name."""
-        name.value = b"NVIDIA H200"  # type: ignore[attr-defined]
+    def cuDeviceGetName(self, name: Any, length: int, device: Any) -> int:  # noqa: N802
+        """Write a name with the handle."""
+        name.value = b"GPU %d" % device.value
         return 0
 
-    def cuDeviceTotalMem_v2(self, memory: object, device: object) -> int:  # noqa: N802
-        """Write a size."""
-        memory._obj.value = 1 << 37  # type: ignore[attr-defined]
+    def cuDeviceTotalMem_v2(self, memory: Any, device: Any) -> int:  # noqa: N802
+        """Write a size by the handle."""
+        memory._obj.value = device.value << 32
         return 0
 
-    def cuDeviceGetAttribute(self, value: object, number: int, device: object) -> int:  # noqa: N802
+    def cuDeviceGetAttribute(self, value: Any, number: int, device: Any) -> int:  # noqa: N802
         """Write the attribute's own number."""
-        value._obj.value = number  # type: ignore[attr-defined]
+        value._obj.value = number
         return 0
 
 
 def test_what_is_asked_can_be_read(monkeypatch: pytest.MonkeyPatch):
-    """The text that the driver's answers make is read back as that device."""
+    """The text that the driver's answers make is read back as those devices."""
     monkeypatch.setattr(driver, "library", lambda: Driver(0))
+    one, two = (Gpu(f"GPU {n}", (75, 76), 16, n << 32, 38, 97) for n in (40, 41))
 
-    expected = Gpu("NVIDIA H200", (75, 76), 16, 1 << 37, 38, 97)
-    assert (expected,) == parse_gpus(gpu_text())
+    assert (one, two) == parse_gpus(gpu_text())
 
 
 def test_driver_that_does_not_start_has_no_devices(monkeypatch: pytest.MonkeyPatch):

@@ -103,3 +103,16 @@ def test_blas_threads_follow_its_variables(
 ):
     """Each BLAS obeys its own variables, in its own order, within the affinity."""
     assert expected == host.threads_by_environment(name, environment, 8)
+
+
+def test_blas_threads_are_those_of_now():
+    """A change of OpenBLAS's threads at run time is seen."""
+    library = host.openblas()
+    if library is None:
+        pytest.skip("NumPy brings no OpenBLAS here")
+    before = blas().threads
+    library.scipy_openblas_set_num_threads64_(before + 1)
+    after = blas().threads
+    library.scipy_openblas_set_num_threads64_(before)
+
+    assert before + 1 == after

@@ -105,7 +105,7 @@ class Reader:
             yield f"default {name}", self.named(f"the default of {name}", value)
         cells = closure(function)
         found = references(function.__code__)
-        heads = {reference.path[0] for reference in found}
+        heads = {one.path[0] for one in found if "cell" in one.kind}
         found += [Reference("cell", (name,)) for name in cells if name not in heads]
         for reference in found:
             if "cell" in reference.kind and reference.path[0] not in cells:
@@ -123,10 +123,8 @@ class Reader:
         if reference.kind == "import":
             return self.imported(reference, function)
         if reference.kind == "cell":
-            try:
-                return self.followed(cells[name].cell_contents, reference.path)
-            except ValueError:
-                return "unbound"
+            found = contents(cells[name])
+            return self.followed(found[0], reference.path) if found else "unbound"
         if name in PLACES:
             return "place"
         for scope in (function.__globals__, builtins_of(function)):
@@ -178,6 +176,14 @@ def closure(function: FunctionType) -> dict[str, CellType]:
     """Return a function's cells by the names of their variables."""
     names = function.__code__.co_freevars
     return dict(zip(names, function.__closure__ or (), strict=True))
+
+
+def contents(cell: CellType) -> tuple[Any, ...]:
+    """Return a cell's value in a tuple, or an empty one where it has none yet."""
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return ()
 
 
 def builtins_of(function: FunctionType) -> dict[str, Any]:

@@ -72,3 +72,11 @@ def test_lazy_copies_land_at_the_wait(run, kernel):
     (_, early), _ = run(kernel(body, 2), 1, 64, arrays, lazy=False)
 
     assert ({5}, {9}) == (set(late.tolist()), set(early.tolist()))
+
+
+def test_the_source_is_aligned_also_where_nothing_is_read(run, kernel):
+    """A copy of no bytes from a crooked address is misaligned all the same."""
+    body = """add.u64 %l1, %l1, 4; cp.async.cg.shared.global [%r1], [%l1], 16, 0;
+    cp.async.wait_all;"""
+
+    assert ["misaligned"] == found(run, kernel, body, lazy=True)

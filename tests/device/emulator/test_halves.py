@@ -104,3 +104,11 @@ def test_packed_halves_are_two_single_ones():
     parts = [half.view(np.float16).item() for half in halves.split(found)]
 
     assert [3.0, -4.5] == parts
+
+
+@pytest.mark.parametrize(("tail", "expected"), [(1, 0x3F91), (-1, 0x3F90)])
+def test_a_tail_below_float64_still_breaks_a_tie(tail, expected):
+    """A product that ends on a bf16 tie goes where a tiny addend points."""
+    a, c = _bf16([1 + 2.0**-4]), _bf16([tail * 2.0**-100])
+
+    assert expected == int(halves.half_op("bf16", halves.fma)(a, a, c)[0])

@@ -188,3 +188,14 @@ def test_device_functions_are_called(run, kernel):
     assert [2 * t if t <= 40 else t for t in once] == found[0].tolist()
     assert 40 < found[1][0]
     assert [] == [r for r in reports if r.kind != "race_waw"]
+
+
+def test_a_predicate_without_a_value_is_reported_for_all(run, kernel):
+    """A guard is read by every thread, also where it turns out false."""
+    body = "@%q1 st.global.u32 [%p0], 1;"
+
+    _, reports = run(kernel(body), 1, 32, [np.zeros(32, np.uint32)])
+
+    assert [("uninitialised_register", 32, "%q1")] == [
+        (r.kind, r.count, r.other) for r in reports
+    ]

@@ -281,3 +281,22 @@ def test_what_is_not_there_is_refused(run, kernel, text):
         run(kernel(text, 1), 1, 32, [np.zeros(64, "f4")])
 
     assert caught.value.line > 0
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_atomics_of_several_places_take_turns_apart(run, kernel, space):
+    """Each place is updated by its own threads, in their order."""
+    place = {"global": "%p0", "shared": "buf"}[space]
+    head = """mov.u64 %l1, buf; add.u64 %l1, %l1, %o; st.shared.u32 [%l1], 0;
+    bar.sync 0;"""
+    body = f"""{SHARED if space == "shared" else ""} {head if space == "shared" else ""}
+    mov.u64 %l2, {place}; rem.u32 %r1, %t, 3; mul.wide.u32 %l3, %r1, 4;
+    add.u64 %l2, %l2, %l3; atom.{space}.add.u32 %r2, [%l2], %t;
+    add.u64 %l4, %p1, %o; st.global.u32 [%l4], %r2;"""
+
+    found, reports = run(
+        kernel(body, 2), 1, 40, [np.zeros(3, "u4"), np.zeros(40, "u4")]
+    )
+
+    assert [sum(range(t % 3, t, 3)) for t in range(40)] == found[1].tolist()
+    assert [] == reports

@@ -1,0 +1,268 @@
+"""
+The race: interleaved, shuffled rounds until the winner is settled or time is up.
+
+What is timed is a call as a user makes it: the output is allocated, the Python around
+the code runs. Samples are long against the clock's grain; the number of calls in one
+is part of the protocol.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+from tilewise.model.measurement import Protocol, Timing
+from tilewise.model.resolution import REFERENCE
+from tilewise.model.variant import Variant
+from tilewise.tuner.clock import WALL, Clock
+from tilewise.tuner.contest import Case, Contestant
+from tilewise.tuner.inputs import guarded
+from tilewise.tuner.rule import Standing, standing
+from tilewise.tuner.stats import median_interval
+
+__all__ = ["Lane", "Outcome", "Rules", "Sampler", "caller", "race", "sampler"]
+
+Sampler = Callable[[int], float]
+"""sampler(calls): make so many calls and return the nanoseconds that they took."""
+
+SAMPLE_NS = 50_000.0
+GRAINS = 200
+"""A sample lasts at least 50 us and 200 grains of the clock."""
+
+CALLS_MAX = 4096
+FIRST_LOOK = 3
+GROWTH = 1.4
+"""The standing is judged after 3 rounds, then each time there are 1.4 times as many."""
+
+REFUSALS = 3
+"""A contestant whose clock fails so often in a row is out."""
+
+COLD_BYTES = 1 << 26
+COLD_COPIES = 64
+"""A cold cache: arguments rotate through 64 MiB or 64 copies."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One contestant's way through the race; `us` holds NaN for a round it missed."""
+
+    variant: Variant
+    sample: Sampler
+    calls: int = 1
+    us: list[float] = field(default_factory=list)
+    reason: str = ""
+    failed: bool = False
+    running: bool = True
+    refused: int = 0
+
+    @property
+    def rounds(self) -> int:
+        """How many samples count."""
+        return sum(map(math.isfinite, self.us))
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The margin of a win, the clock, and whether arguments take turns ("cold")."""
+
+    margin: float = 0.05
+    clock: Clock = WALL
+    cache: str = "warm"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a race gave: the lanes, who won, and the share that others used."""
+
+    lanes: tuple[Lane, ...]
+    standing: Standing
+    busy: float
+    protocol: Protocol
+
+    def timing(self, lane: Lane) -> Timing | None:
+        """Return a lane's median with its 95 % interval, or None without samples."""
+        taken = [us for us in lane.us if math.isfinite(us)]
+        if not taken:
+            return None
+        found = median_interval(taken)
+        few = math.isinf(found.high)
+        low, high = (min(taken), max(taken)) if few else (found.low, found.high)
+        protocol = Protocol(
+            self.protocol.clock, self.protocol.cache, self.protocol.order, lane.calls
+        )
+        return Timing(found.median, low, high, len(taken), protocol, self.busy)
+
+
+def caller(contestant: Contestant, case: Case) -> Callable[..., Any]:
+    """Return what a user's call comes to: the reference, or an output and a run."""
+    if contestant.variant == REFERENCE:
+        return case.reference
+    run, shape, dtype, empty = contestant.run, case.shape, case.dtype, np.empty
+
+    def call(*args: Any) -> Any:
+        return run(*args, empty(shape, dtype))
+
+    return call
+
+
+def sampler(
+    contestant: Contestant, case: Case, clock: Clock, cache: str = "warm"
+) -> Sampler:
+    """Time a contestant in this process, on copies of the caller's arguments."""
+    call = caller(contestant, case)
+    sets = cycle([copies(case) for _ in range(rotation(case, cache))])
+    read = clock.read
+
+    def sample(calls: int) -> float:
+        taken = [next(sets) for _ in range(calls)]
+        begun = read()
+        for args in taken:
+            call(*args)
+        return read() - begun
+
+    return sample
+
+
+def copies(case: Case) -> tuple[Any, ...]:
+    """Copy a case's arrays in their layouts: a contestant cannot spoil the caller's."""
+    return tuple(guarded(a, a).array if type(a) is np.ndarray else a for a in case.args)
+
+
+def rotation(case: Case, cache: str) -> int:
+    """Return how many copies of the arguments take turns."""
+    if cache == "warm":
+        return 1
+    arrays = [a for a in case.args if isinstance(a, np.ndarray)]
+    size = sum(a.nbytes for a in arrays)
+    return max(2, min(COLD_COPIES, math.ceil(COLD_BYTES / max(size, 1))))
+
+
+def race(
+    entries: Sequence[tuple[Variant, Sampler]],
+    budget_s: float,
+    base: int = 0,
+    *,
+    rules: Rules = Rules(),
+    random: np.random.Generator | None = None,
+) -> Outcome:
+    """
+    Time contestants against each other for at most `budget_s` seconds.
+
+    `entries` come the simplest first; `base` is the incumbent's position, which is
+    tried first and never dropped. One call that is already running is not cut short.
+    """
+    lanes = tuple(Lane(variant, sample) for variant, sample in entries)
+    run = Race(lanes, base, rules, random or np.random.default_rng())
+    end = rules.clock.read() + budget_s * 1e9
+    share = rules.clock.meter()
+    run.warm(end)
+    run.rounds(end)
+    protocol = Protocol(rules.clock.name, rules.cache)
+    return Outcome(lanes, run.standing(), share(), protocol)
+
+
+@dataclass(slots=True)
+class Race:
+    """The state of one race."""
+
+    lanes: tuple[Lane, ...]
+    base: int
+    rules: Rules
+    random: np.random.Generator
+
+    @property
+    def clock(self) -> Clock:
+        """The race's clock."""
+        return self.rules.clock
+
+    def standing(self) -> Standing:
+        """Judge the race; the reference stands in for an incumbent that failed."""
+        if self.lanes[self.base].failed:
+            names = [lane.variant for lane in self.lanes]
+            self.base = names.index(REFERENCE) if REFERENCE in names else 0
+        samples = [lane.us for lane in self.lanes]
+        return standing(samples, self.base, self.rules.margin)
+
+    def warm(self, end: float) -> None:
+        """Call each once or twice, to warm it up and to find its calls per sample."""
+        first = [self.lanes[self.base]]
+        for lane in first + [lane for lane in self.lanes if lane is not first[0]]:
+            if self.clock.read() > end and lane is not first[0]:
+                lane.running = False
+                lane.reason = "not tried (budget)"
+                continue
+            taken = self.timed(lane, 1)
+            if taken and taken < SAMPLE_NS * 10:
+                taken = self.timed(lane, 1) or taken
+            if taken:
+                target = max(SAMPLE_NS, GRAINS * self.clock.grain_ns)
+                lane.calls = max(1, min(CALLS_MAX, math.ceil(target / taken)))
+
+    def rounds(self, end: float) -> None:
+        """Sample round by round; the order is drawn anew for each."""
+        look = FIRST_LOOK
+        while sum(lane.running for lane in self.lanes) > 1 or not self.base_rounds():
+            for lane in self.lanes:
+                lane.us.append(math.nan)
+            for place in self.random.permutation(len(self.lanes)):
+                if not self.lanes[place].running:
+                    continue
+                self.sample(self.lanes[place])
+                if self.clock.read() > end:
+                    return
+            if len(self.lanes[0].us) >= look:
+                look = math.ceil(look * GROWTH)
+                if self.judged():
+                    return
+
+    def base_rounds(self) -> int:
+        """Return the incumbent's rounds; one that failed counts as done."""
+        base = self.lanes[self.base]
+        return base.rounds if base.running else 1
+
+    def judged(self) -> bool:
+        """Drop who can't win; say whether the winner is settled."""
+        found = self.standing()
+        for place in found.hopeless:
+            lane = self.lanes[place]
+            if lane.running:
+                lane.running = False
+                lane.reason = lane.reason or f"can't win after {lane.rounds} rounds"
+        return found.settled
+
+    def sample(self, lane: Lane) -> None:
+        """Take one sample; short calls are led in by one that is not timed."""
+        if lane.calls > 1:
+            self.timed(lane, 1)
+        taken = self.timed(lane, lane.calls)
+        if taken:
+            lane.us[-1] = taken / lane.calls / 1e3
+
+    def timed(self, lane: Lane, calls: int) -> float | None:
+        """Time some calls; an error or a clock that fails is noted by name."""
+        if not lane.running:
+            return None
+        try:
+            taken = lane.sample(calls)
+        except Exception as error:
+            lane.running, lane.failed = False, True
+            lane.reason = f"raises {type(error).__name__}: {error}"[:500]
+            return None
+        if taken > 0 and math.isfinite(taken):
+            lane.refused = 0
+            return taken
+        self.refuse(lane, taken)
+        return None
+
+    def refuse(self, lane: Lane, taken: float) -> None:
+        """Refuse a sample of 0, a negative one or NaN; too many end the lane."""
+        lane.refused += 1
+        lane.reason = f"{self.clock.name} gave {taken:g} ns for a sample: refused"
+        if lane.refused >= REFUSALS:
+            lane.running = False
+            lane.failed = lane.rounds == 0

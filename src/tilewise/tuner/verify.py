@@ -1,0 +1,200 @@
+"""
+Verification before timing: a variant that is wrong is never fast.
+
+Each run gets fresh copies of the arguments in the caller's layouts and a fresh output
+of poison, all between guard bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.tuner.contest import Case, Run
+from tilewise.tuner.expect import Expected, expect
+from tilewise.tuner.inputs import Guarded, guarded, makers
+
+__all__ = ["GUARDS", "Exam", "Trial", "Verdict", "prepare", "verify"]
+
+POISONS = (0xFF, 0x7F)
+"""Bytes: NaN, and NaN or a huge number; what keeps both was never written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    Whether a variant's results are right.
+
+    `status` is "right", "wrong" or "failed" (it raised); `reason` says what was
+    found, and `error` is the largest error in units of the bound (<= 1 is right), or
+    None where nothing could be compared.
+    """
+
+    status: str
+    reason: str = ""
+    error: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the variant may compete."""
+        return self.status == "right"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One set of arguments with what is right for them."""
+
+    name: str
+    args: tuple[Any, ...]
+    expected: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """All trials of a case; computed once and given to every contestant."""
+
+    case: Case
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What one run left behind: guarded arguments and output, and what it returned."""
+
+    args: tuple[Any, ...]
+    guards: Mapping[int, Guarded]
+    output: Guarded
+    poison: Any
+    returned: Any
+
+
+def prepare(case: Case, seed: int = 0) -> Exam:
+    """
+    Make the trials of a case: the caller's arguments, then telling ones.
+
+    Only floating arrays are replaced; integers, bools and numbers keep the caller's
+    values, which may be indices or sizes.
+    """
+    given = Trial("your arguments", case.args, expect(case, case.args, likely=False))
+    trials = [given]
+    elements = int(np.prod(case.shape))
+    for number, (name, make) in enumerate(makers(case.depth, elements)):
+        random = np.random.default_rng((seed, number))
+        args = tuple(replaced(arg, make, random, case.depth) for arg in case.args)
+        trials.append(Trial(name, args, expect(case, args, likely=True)))
+    return Exam(case, tuple(trials))
+
+
+def replaced(
+    arg: Any, make: Callable[..., Any], random: np.random.Generator, depth: int
+) -> Any:
+    """Return an array of new values in the same layout; other arguments as they are."""
+    if not isinstance(arg, np.ndarray) or arg.dtype.kind not in "fc":
+        return arg
+    with np.errstate(all="ignore"):
+        values = make(random, arg.shape, depth)
+        if arg.dtype.kind == "c":
+            values = values + 1j * make(random, arg.shape, depth)
+        return guarded(arg, values.astype(arg.dtype)).array
+
+
+def verify(run: Run, case: Case, exam: Exam | None = None) -> Verdict:
+    """
+    Check a run against the reference on every trial of a case.
+
+    Stops at the first fault. What raises is "failed"; KeyboardInterrupt passes.
+    """
+    exam = exam or prepare(case)
+    largest = 0.0
+    for number, trial in enumerate(exam.trials):
+        twice = POISONS if number == 0 else POISONS[:1]
+        verdict = sit(run, case, trial, twice)
+        if not verdict.ok:
+            return verdict
+        largest = max(largest, verdict.error or 0.0)
+    return Verdict("right", "", largest)
+
+
+def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict:
+    """Run one trial, once for each poison, and judge what is left behind."""
+    sittings = []
+    for poison in poisons:
+        try:
+            with np.errstate(all="ignore"):
+                sittings.append(seated(run, case, trial.args, poison))
+        except Exception as raised:
+            return Verdict("failed", f"raises {type(raised).__name__}: {raised}"[:500])
+        for guard in GUARDS:
+            reason = guard(sittings)
+            if reason:
+                return Verdict("wrong", f"{reason} ({trial.name})")
+    error, fault = trial.expected.judge(sittings[0].output.array)
+    if fault is not None:
+        return Verdict("wrong", f"is wrong {fault} ({trial.name})", error)
+    return Verdict("right", "", error)
+
+
+def seated(run: Run, case: Case, args: tuple[Any, ...], poison: int) -> Sitting:
+    """Run once on guarded copies of the arguments and a poisoned output."""
+    copies = {i: guarded(a, a) for i, a in enumerate(args) if type(a) is np.ndarray}
+    own = tuple(copies[i].array if i in copies else a for i, a in enumerate(args))
+    sealed = {i: copy.sealed() for i, copy in copies.items()}
+    output = guarded(np.empty(case.shape, case.dtype), fill=poison).sealed()
+    returned = run(*own, output.array)
+    return Sitting(own, sealed, output, poison, returned)
+
+
+def changes_input(sittings: list[Sitting]) -> str:
+    """Say whether an argument, or memory around it, is not what it was."""
+    last = sittings[-1]
+    spoilt = [str(i + 1) for i, guard in last.guards.items() if guard.changed]
+    return f"changes argument {', '.join(spoilt)}" if spoilt else ""
+
+
+def writes_outside(sittings: list[Sitting]) -> str:
+    """Say whether memory around the output was written."""
+    last = sittings[-1].output
+    seen = last.buffer.copy()
+    start = last.array.ctypes.data - last.buffer.ctypes.data
+    inside = slice(start, start + last.array.nbytes)
+    assert last.before is not None
+    seen[inside] = last.before[inside]
+    return "" if np.array_equal(seen, last.before) else "writes outside its output"
+
+
+def returns_another(sittings: list[Sitting]) -> str:
+    """Say whether something else than the output was returned."""
+    last = sittings[-1]
+    if last.returned is last.output.array:
+        return ""
+    arrays = [i for i, a in enumerate(last.args) if isinstance(a, np.ndarray)]
+    if isinstance(last.returned, np.ndarray):
+        for i in arrays:
+            if np.may_share_memory(last.returned, last.args[i]):
+                return f"returns argument {i + 1} instead of its output"
+    return f"returns {type(last.returned).__name__} instead of its output"
+
+
+def leaves_unwritten(sittings: list[Sitting]) -> str:
+    """Say how many elements kept the poison of two runs."""
+    if len(sittings) < len(POISONS):
+        return ""
+    kept = np.logical_and.reduce([untouched(sitting) for sitting in sittings])
+    count = int(np.count_nonzero(kept))
+    return f"leaves {count} of {kept.size} elements unwritten" if count else ""
+
+
+def untouched(sitting: Sitting) -> Any:
+    """Return which elements of an output still consist of poison."""
+    array = sitting.output.array
+    data = np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, array.itemsize)
+    return np.all(data == sitting.poison, axis=1)
+
+
+GUARDS: list[Callable[[list[Sitting]], str]] = [
+    changes_input, writes_outside, returns_another, leaves_unwritten,
+]  # fmt: skip
+"""What is looked for besides wrong numbers; each says what it found, or ""."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.5.1"
+nox.options.default_venv_backend = "virtualenv"
 nox.options.error_on_external_run = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.model.expr import evaluate
+from tilewise.model.fold import fold_of, fold_operand, unfolded
 from tilewise.model.spec import Operand, Spec, short_hash
 
 __all__ = ["Form", "Problem", "pose", "scalar_values", "viewed_array"]
@@ -38,7 +39,8 @@ class Problem:
     What is to be computed, as far as a variant may depend on it.
 
     `forms` are those of x, w and the spec's operands, in this order. `constants`
-    are the positions of arguments that are bound once.
+    are the positions of arguments that are bound once. `fold` says how arguments of
+    other ranks are viewed as matrices; `shape` is that of the caller's result.
     """
 
     spec: Spec
@@ -49,6 +51,8 @@ class Problem:
     residency: str = "host"
     constants: tuple[int, ...] = ()
     precision: str = "strict"
+    fold: str = ""
+    shape: tuple[int, ...] = ()
 
     @property
     def point(self) -> tuple[tuple[str, int], ...]:
@@ -86,18 +90,24 @@ def pose(
     are the kernel's arguments in order; arrays need shape, strides and dtype.
     """
     x, w = (viewed_array(f, args[f.position]) for f in (spec.x, spec.w))
-    if x.ndim != 2 or w.ndim != 2:
-        return f"{spec.x.name} is {x.ndim}-D and {spec.w.name} {w.ndim}-D, not 2-D"
-    (m, k), (rows, n) = x.shape, w.shape
-    if rows != k:
-        return f"{spec.x.name} has k={k} and {spec.w.name} k={rows}"
+    fold = fold_of(spec, x, w)
+    if fold is None:
+        return f"{spec.x.name} {x.shape} @ {spec.w.name} {w.shape} is no 2-D problem"
+    if x.shape[-1] != w.shape[0]:
+        return f"{spec.x.name} has k={x.shape[-1]} and {spec.w.name} k={w.shape[0]}"
+    x, w, shape = unfolded(fold, x, w)
+    (m, k), n = x.shape, w.shape[1]
     forms = [Form(str(x.dtype), "mk", layout(x)), Form(str(w.dtype), "kn", layout(w))]
     for operand in spec.operands:
-        form = operand_form(operand, args[operand.position], m, n)
-        if isinstance(form, str):
-            return form
+        view = viewed_array(operand, args[operand.position])
+        folded = fold_operand(fold, view, shape)
+        form = None if folded is None else operand_form(folded, m, n)
+        if form is None:
+            return f"{operand.name} with shape {view.shape} does not fit {shape}"
         forms.append(form)
-    return Problem(spec, m, n, k, tuple(forms), residency, constants, precision)
+    return Problem(
+        spec, m, n, k, tuple(forms), residency, constants, precision, fold, shape
+    )
 
 
 def viewed_array(operand: Operand, array: Any) -> Any:
@@ -110,14 +120,13 @@ def viewed_array(operand: Operand, array: Any) -> Any:
     return array
 
 
-def operand_form(operand: Operand, array: Any, m: int, n: int) -> Form | str:
-    """Return an operand's form against an (m, n) result, or why it has none."""
-    view = viewed_array(operand, array)
+def operand_form(view: Any, m: int, n: int) -> Form | None:
+    """Return an operand's form against an (m, n) result, or None if it has none."""
     shape = (1,) * (2 - view.ndim) + tuple(view.shape)
     if len(shape) > 2 or any(
         have not in (1, want) for have, want in zip(shape, (m, n), strict=True)
     ):
-        return f"{operand.name} with shape {tuple(view.shape)} does not fit {(m, n)}"
+        return None
     kind = ("m" if shape[0] != 1 else "") + ("n" if shape[1] != 1 else "")
     return Form(str(view.dtype), kind or "1", operand_layout(view, kind))
 

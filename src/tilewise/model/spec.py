@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Spec:
 
     `nodes` are the epilogue's steps: leaves "product", "operand" and "scalar"
     (`value` is the index) and "const", then "astype" and rows of the table of
-    ops; the last node is the result. `flops` counts the epilogue's work for one
+    ops; the last node is the result. `arity` counts the parameters, `flops` counts the epilogue's work for one
     element, `digest` identifies everything but names.
     """
 
@@ -73,6 +73,7 @@ class Spec:
     scalars: tuple[Scalar, ...]
     nodes: tuple[Node, ...]
     expr: Expr = field(compare=False)
+    arity: int = 0
     digest: str = ""
 
     @property
@@ -108,8 +109,9 @@ def match(expr: Expr, parameters: Sequence[str]) -> Spec:
     parts = Parts(expr, product, parameters)
     root = parts.step(expr.result)
     nodes, operands, scalars = canonical(parts, root)
-    bare = Spec(x, w, expr.nodes[product].dtype, operands, scalars, nodes, expr)
-    return Spec(x, w, bare.product_dtype, operands, scalars, nodes, expr, digest(bare))
+    dtype, count = expr.nodes[product].dtype, len(parameters)
+    bare = Spec(x, w, dtype, operands, scalars, nodes, expr, count)
+    return replace(bare, digest=digest(bare))
 
 
 def the_product(expr: Expr) -> int:
@@ -348,7 +350,7 @@ def digest(spec: Spec) -> str:
     scalars = [(s.dtype, s.direct, anonymous(s)) for s in spec.scalars]
     steps = [(n.op, n.args, n.dtype, constant_text(n.value)) for n in spec.nodes]
     return short_hash(
-        ("spec 1", factors, spec.product_dtype, arrays, scalars, steps), 64
+        ("spec 1", spec.arity, factors, spec.product_dtype, arrays, scalars, steps), 64
     )
 
 

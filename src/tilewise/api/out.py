@@ -1,0 +1,29 @@
+"""The checks of an `out=` array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import ArgumentError
+
+__all__ = ["check_out"]
+
+
+def check_out(
+    names: Sequence[str], args: Sequence[Any], out: Any, shape: Any, dtype: Any
+) -> None:
+    """Raise ArgumentError when `out` does not match or overlaps an input."""
+    if type(out) is not np.ndarray:
+        raise ArgumentError(f"out is a {type(out).__name__}, not a NumPy array")
+    if out.shape != tuple(shape):
+        raise ArgumentError(f"out has shape {out.shape}, the result {tuple(shape)}")
+    if out.dtype != dtype:
+        raise ArgumentError(f"out has dtype {out.dtype}, the result {dtype}")
+    if not (out.flags.writeable and out.flags.aligned):
+        raise ArgumentError("out is read-only or not aligned in memory")
+    for name, arg in zip(names, args, strict=False):
+        if isinstance(arg, np.ndarray) and np.may_share_memory(out, arg):
+            raise ArgumentError(f"out overlaps {name} in memory")

@@ -1,0 +1,147 @@
+"""
+From a variant to a run: the only place where engines and the store meet.
+
+An artifact is looked for in memory, then in the store, and is built when it is in
+neither. One that cannot be loaded is evicted and built again, once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tilewise.build.keys import artifact_key
+from tilewise.engines.base import Engine, Run
+from tilewise.errors import EngineError
+from tilewise.model.measurement import Candidate
+from tilewise.model.problem import Problem
+from tilewise.model.variant import Artifact, Target, Variant
+from tilewise.store.stack import Store
+
+__all__ = ["Counts", "Prepared", "Workshop"]
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often code was compiled, and found in the store or in memory."""
+
+    compiles: int = 0
+    artifact_hits: int = 0
+    memory_hits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """
+    A run with the milliseconds that each step to it took just now.
+
+    `origin` is "memory", "store" or "build".
+    """
+
+    run: Run
+    artifact: Artifact
+    key: str
+    origin: str
+    lookup_ms: float = 0.0
+    build_ms: float = 0.0
+    store_ms: float = 0.0
+    load_ms: float = 0.0
+
+
+@dataclass(slots=True)
+class Workshop:
+    """Builds, keeps and loads the variants of all engines, for one target each."""
+
+    engines: Mapping[str, Engine]
+    target_of: Callable[[str], Target]
+    store_of: Callable[[], Store]
+    loaded: dict[tuple[str, str], Prepared] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def survey(
+        self, problem: Problem, allowed: tuple[str, ...]
+    ) -> tuple[list[Variant], list[Candidate]]:
+        """Return the variants that can serve a problem, and why the others can't."""
+        able: list[Variant] = []
+        unable: list[Candidate] = []
+        for name, engine in self.engines.items():
+            if allowed and name not in allowed:
+                continue
+            target = self.target_of(name)
+            for variant in engine.variants(problem, target):
+                reason = engine.rejects(variant, problem, target)
+                if reason is None:
+                    able.append(variant)
+                else:
+                    unable.append(Candidate(variant, "rejected", reason))
+        return able, unable
+
+    def rejects(self, variant: Variant, problem: Problem) -> str | None:
+        """Return why one variant cannot serve a problem, or None."""
+        engine = self.engines.get(variant.engine)
+        if engine is None:
+            return f"there is no engine {variant.engine!r} here"
+        known = engine.variants(problem, self.target_of(variant.engine))
+        if variant not in known:
+            return f"{variant.engine} has no variant {variant}"
+        return engine.rejects(variant, problem, self.target_of(variant.engine))
+
+    def prepare(self, variant: Variant, problem: Problem, counts: Counts) -> Prepared:
+        """
+        Return a variant's run for a problem.
+
+        Raises EngineError when it can neither be built nor loaded.
+        """
+        engine, target = self.engines[variant.engine], self.target_of(variant.engine)
+        parts = engine.key_parts(variant, problem, target)
+        key = artifact_key(parts, target, engine.toolchain)
+        with self.lock:
+            known = self.loaded.get((key, problem.table))
+            if known is not None:
+                counts.memory_hits += 1
+                return Prepared(known.run, known.artifact, key, "memory")
+            made = self.fetch(engine, variant, problem, key, counts)
+            self.loaded[key, problem.table] = made
+            return made
+
+    def fetch(
+        self,
+        engine: Engine,
+        variant: Variant,
+        problem: Problem,
+        key: str,
+        counts: Counts,
+    ) -> Prepared:
+        """Load from the store what is there and loads; build it otherwise."""
+        store, target = self.store_of(), self.target_of(variant.engine)
+        artifact, lookup_ms = timed(lambda: store.artifact(key))
+        if artifact is not None:
+            try:
+                run, load_ms = timed(lambda: engine.load(artifact, variant, problem))
+            except EngineError as error:
+                store.evict_artifact(key, str(error))
+            else:
+                counts.artifact_hits += 1
+                return Prepared(run, artifact, key, "store", lookup_ms, load_ms=load_ms)
+        counts.compiles += 1
+        made, build_ms = timed(lambda: engine.build(variant, problem, target))
+        run, load_ms = timed(lambda: engine.load(made, variant, problem))
+        _, store_ms = timed(lambda: store.keep_artifact(key, made))
+        return Prepared(run, made, key, "build", lookup_ms, build_ms, store_ms, load_ms)
+
+    def forget(self) -> None:
+        """Drop all loaded code from memory."""
+        with self.lock:
+            self.loaded.clear()
+
+
+def timed(step: Callable[[], T]) -> tuple[T, float]:
+    """Run a step and say how many milliseconds it took."""
+    started = time.perf_counter()
+    result = step()
+    return result, 1e3 * (time.perf_counter() - started)

@@ -1,0 +1,170 @@
+"""The command line: `tilewise` and `python -m tilewise`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tilewise.cli.load import kernels_of, one_kernel, sizes_of
+from tilewise.errors import TilewiseError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="tilewise",
+    help="Fused kernels from NumPy expressions, measured and remembered.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+Count = Annotated[int, typer.Option(min=1)]
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line and exit code 2."""
+    try:
+        app()
+    except TilewiseError as error:
+        if "--debug" in sys.argv:
+            raise
+        print(f"tilewise: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def printed(value: Any) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, indent=2, default=str))
+
+
+@app.command()
+def demo(
+    *,
+    device: Annotated[int, typer.Option(help="The device's number.", min=0)] = 0,
+    m: Count = 512,
+    n: Count = 512,
+    k: Count = 512,
+    tile_size: Annotated[
+        int | None, typer.Option(help="Only for tiled engines.")
+    ] = None,
+    epilogue: Annotated[str, typer.Option(help="identity or relu.")] = "identity",
+    cache_dir: Annotated[Path | None, typer.Option(help="Where the store is.")] = None,
+    clear_cache: Annotated[bool, typer.Option("--clear-cache")] = False,
+    warmup: Annotated[int, typer.Option(min=0)] = 5,
+    iterations: Count = 20,
+    engine: Annotated[str, typer.Option(help="The engine to build for.")] = "cpu",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Build a kernel or find it in the store, run it and check it (MISS, then HIT)."""
+    from tilewise.cli.demo import EPILOGUES, run_demo
+
+    if epilogue not in EPILOGUES:
+        raise typer.BadParameter(
+            f"use one of {', '.join(EPILOGUES)}", param_hint="epilogue"
+        )
+    if engine == "cpu" and device:
+        raise typer.BadParameter("the CPU is device 0", param_hint="device")
+    if cache_dir is not None:
+        os.environ["TILEWISE_CACHE_DIR"] = str(cache_dir.expanduser().resolve())
+    if clear_cache:
+        from tilewise.store.stack import open_store
+
+        open_store().clear()
+    report = run_demo((m, n, k), epilogue, engine, tile_size, (warmup, iterations))
+    if as_json:
+        printed(asdict(report))
+    else:
+        print(report.title)
+        for label, text in report.lines():
+            print(f"{label + ':':20} {text}")
+    raise SystemExit(0 if report.validation == "PASSED" else 1)
+
+
+@app.command()
+def info(as_json: Json = False, debug: Debug = False) -> None:
+    """Say what machine this is, what is installed and where things are kept."""
+    from tilewise.device.fingerprint import hw_fingerprint
+    from tilewise.device.provenance import provenance
+    from tilewise.runtime.process import engines
+    from tilewise.settings import current
+    from tilewise.store.stack import open_store
+
+    found: dict[str, Any] = {
+        "fingerprint": hw_fingerprint(),
+        "engines": ", ".join(["reference", *engines()]),
+        "store": str(open_store().directory or "none"),
+    }
+    versions = dict(provenance())
+    settings = {k: str(v) for k, v in asdict(current()).items()}
+    if as_json:
+        printed({**found, "provenance": versions, "settings": settings})
+        return
+    for label, value in (found | versions).items():
+        print(f"{label + ':':14} {value or '-'}")
+
+
+@app.command()
+def tune(
+    kernel: Annotated[str, typer.Argument(help="MODULE or MODULE:NAME.")],
+    *,
+    shapes: Annotated[str, typer.Option(help="MxNxK[,MxNxK...].")],
+    dtype: str = "float32",
+    residency: str = "host",
+    force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
+    budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure every variant at some sizes and keep the winners."""
+    from tilewise.api.explain import Explanation
+
+    sizes = sizes_of(shapes)
+    reports = [
+        found.tune(
+            shapes=sizes, dtype=dtype, residency=residency, force=force, budget_s=budget
+        )
+        for found in kernels_of(kernel)
+    ]
+    if as_json:
+        printed(
+            [
+                Explanation(r.kernel, one).to_dict()
+                for r in reports
+                for one in r.resolutions
+            ]
+        )
+        return
+    print("\n\n".join(map(str, reports)))
+
+
+@app.command()
+def explain(
+    kernel: Annotated[str, typer.Argument(help="MODULE:NAME.")],
+    *,
+    shape: Annotated[str, typer.Option(help="MxNxK.")],
+    dtype: str = "float32",
+    residency: str = "host",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a call at some sizes would run and why."""
+    found = one_kernel(kernel)
+    told = []
+    for m, n, k in sizes_of(shape):
+        told.append(found.explain(m=m, n=n, k=k, dtype=dtype, residency=residency))
+    if as_json:
+        printed([one.to_dict() for one in told])
+    else:
+        print("\n\n".join(map(str, told)))
+
+
+if __name__ == "__main__":
+    main()

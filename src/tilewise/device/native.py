@@ -1,0 +1,246 @@
+"""
+Native code behind a Python call: wrappers made in LLVM IR, objects loaded alone.
+
+A wrapper is a METH_FASTCALL function. It reads the fields of its NumPy arguments
+(PyArrayObject: data at byte 16, dimensions at 32, strides at 40), converts numbers,
+and calls the kernel. It checks nothing: callers hand it what it was made for. Wrapper
+and kernel are compiled once, into one object; loading it needs llvmlite alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.errors import EngineError
+
+__all__ = ["ENTRY", "Parameter", "is_gil_build", "load", "wrapper_ir"]
+
+ENTRY = "tilewise_call"
+METH_FASTCALL = 0x80
+SYMBOLS = (
+    "PyFloat_AsDouble", "PyLong_AsLongLong", "PyErr_Occurred", "Py_IncRef",
+    "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_IsTrue",
+)  # fmt: skip
+RELEASE_WORK = 1 << 19
+"""Multiply-adds from which a wrapper lets other threads run (about 20 us)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """
+    One parameter of a kernel and where its value comes from.
+
+    `kind` is "data", "dim", "stride" (in elements of 2^`shift` bytes), "double",
+    "float", "int", "bool" (from the argument at `arg`), "const" (`value`) or "row"
+    (scratch of one row: `value` bytes times the second dimension of `arg`).
+    """
+
+    kind: str
+    arg: int = 0
+    axis: int = 0
+    shift: int = 0
+    value: int = 0
+
+    @property
+    def type(self) -> str:
+        """The parameter's LLVM type."""
+        if self.kind in ("data", "row"):
+            return "ptr"
+        return {"double": "double", "float": "float", "bool": "i8"}.get(
+            self.kind, "i64"
+        )
+
+
+def is_gil_build() -> bool:
+    """Say whether this Python has a GIL, as the wrappers assume."""
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def wrapper_ir(
+    kernel: str, parameters: Sequence[Parameter], result: int, work: Sequence[int]
+) -> str:
+    """
+    Write the IR of a wrapper that calls `kernel` and returns argument `result`.
+
+    The kernel has numba's convention: two pointers for a result and an error that it
+    does not use, then its parameters. `work` are the places of the parameters whose product is the amount of work;
+    where it is large the GIL is released during the kernel.
+    """
+    lines, types = [], ", ".join(p.type for p in parameters)
+    for number, parameter in enumerate(parameters):
+        lines += VALUES[parameter.kind](number, parameter)
+    values = ", ".join(f"{p.type} %v{i}" for i, p in enumerate(parameters))
+    product = ["%w0 = add i64 1, 0"]
+    for step, place in enumerate(work):
+        product.append(f"%w{step + 1} = mul i64 %w{step}, %v{place}")
+    body = "\n  ".join([*lines, *product])
+    return f"""
+declare i32 @"{kernel}"(ptr, ptr, {types})
+declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyErr_Occurred()
+declare void @Py_IncRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+define ptr @{ENTRY}(ptr %self, ptr %args, i64 %count) {{
+  %slot = alloca [8 x i64], align 16
+  {body}
+  %error = call ptr @PyErr_Occurred()
+  %failed = icmp ne ptr %error, null
+  br i1 %failed, label %fail, label %go
+fail:
+  ret ptr null
+go:
+  %large = icmp sgt i64 %w{len(work)}, {RELEASE_WORK}
+  br i1 %large, label %long, label %short
+short:
+  call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
+  br label %done
+long:
+  %state = call ptr @PyEval_SaveThread()
+  call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %done
+done:
+  %rp = getelementptr ptr, ptr %args, i64 {result}
+  %r = load ptr, ptr %rp
+  call void @Py_IncRef(ptr %r)
+  ret ptr %r
+}}
+"""
+
+
+def argument(number: int, place: int) -> list[str]:
+    """Load the pointer of an argument."""
+    return [
+        f"%a{number} = getelementptr ptr, ptr %args, i64 {place}",
+        f"%p{number} = load ptr, ptr %a{number}",
+    ]
+
+
+def field(number: int, p: Parameter, offset: int) -> list[str]:
+    """Load a pointer field of an array argument into %f."""
+    return [
+        *argument(number, p.arg),
+        f"%g{number} = getelementptr i8, ptr %p{number}, i64 {offset}",
+        f"%f{number} = load ptr, ptr %g{number}",
+    ]
+
+
+def data(number: int, p: Parameter) -> list[str]:
+    """Load an array's data pointer."""
+    return [*field(number, p, 16), f"%v{number} = bitcast ptr %f{number} to ptr"]
+
+
+def integer(offset: int) -> Callable[[int, Parameter], list[str]]:
+    """Make the loader of an entry of the dimensions or strides."""
+
+    def lines(number: int, p: Parameter) -> list[str]:
+        return [
+            *field(number, p, offset),
+            f"%e{number} = getelementptr i64, ptr %f{number}, i64 {p.axis}",
+            f"%i{number} = load i64, ptr %e{number}",
+            f"%v{number} = ashr i64 %i{number}, {p.shift}",
+        ]
+
+    return lines
+
+
+def constant(number: int, p: Parameter) -> list[str]:
+    """Write a constant."""
+    return [f"%v{number} = add i64 0, {p.value}"]
+
+
+def real(number: int, p: Parameter) -> list[str]:
+    """Convert a Python number to double, or on to float."""
+    call = f"call double @PyFloat_AsDouble(ptr %p{number})"
+    if p.kind == "double":
+        return [*argument(number, p.arg), f"%v{number} = {call}"]
+    return [
+        *argument(number, p.arg),
+        f"%d{number} = {call}",
+        f"%v{number} = fptrunc double %d{number} to float",
+    ]
+
+
+def whole(number: int, p: Parameter) -> list[str]:
+    """Convert a Python int."""
+    call = f"call i64 @PyLong_AsLongLong(ptr %p{number})"
+    return [*argument(number, p.arg), f"%v{number} = {call}"]
+
+
+def truth(number: int, p: Parameter) -> list[str]:
+    """Convert a Python bool."""
+    return [
+        *argument(number, p.arg),
+        f"%t{number} = call i32 @PyObject_IsTrue(ptr %p{number})",
+        f"%v{number} = trunc i32 %t{number} to i8",
+    ]
+
+
+def row(number: int, p: Parameter) -> list[str]:
+    """Take scratch for one row from the stack."""
+    lines = integer(32)(number, Parameter("dim", p.arg, 1))
+    lines[-1] = f"%n{number} = mul i64 %i{number}, {p.value}"
+    return [*lines, f"%v{number} = alloca i8, i64 %n{number}, align 64"]
+
+
+VALUES: dict[str, Callable[[int, Parameter], list[str]]] = {
+    "data": data, "dim": integer(32), "stride": integer(40), "const": constant,
+    "double": real, "float": real, "int": whole, "bool": truth, "row": row,
+}  # fmt: skip
+
+
+MAGICS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\x64\x86")
+"""How object files of Linux, macOS and Windows begin."""
+
+
+class MethodDef(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+KEPT: list[Any] = []
+"""What loaded code needs to stay alive for as long as the process."""
+
+
+def load(code: bytes) -> Callable[..., Any]:
+    """
+    Make an object with a wrapper callable.
+
+    Raises EngineError when it is no object or has no wrapper.
+    """
+    import llvmlite.binding as llvm
+
+    if len(code) < 64 or not code.startswith(MAGICS):
+        raise EngineError("the native code is no object file")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in SYMBOLS:
+        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+        llvm.add_symbol(name, address)
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    try:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    except RuntimeError as error:
+        raise EngineError(f"the native code is damaged: {error}") from error
+    engine.finalize_object()
+    address = engine.get_function_address(ENTRY)
+    if not address:
+        raise EngineError(f"the native code has no entry {ENTRY}")
+    definition = MethodDef(b"run", address, METH_FASTCALL, None)
+    make = ctypes.pythonapi.PyCMethod_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 4
+    KEPT.append((engine, definition))
+    call: Callable[..., Any] = make(ctypes.addressof(definition), None, None, None)
+    return call

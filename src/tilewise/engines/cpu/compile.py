@@ -1,0 +1,100 @@
+"""Kernel source to object bytes; numba is imported here, inside functions, alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tilewise.device.native import wrapper_ir
+from tilewise.engines.cpu import mathlib
+from tilewise.engines.cpu.source import Kernel
+
+__all__ = ["object_code"]
+
+
+def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
+    """
+    Compile a kernel with its wrapper into one object.
+
+    Raises what numba or LLVM raises for source that does not compile.
+    """
+    import llvmlite.binding as llvm
+
+    entry, ir = numba_ir(kernel)
+    module = llvm.parse_assembly(ir)
+    text = wrapper_ir(entry, kernel.values, kernel.result, kernel.work)
+    module.link_in(llvm.parse_assembly(text))
+    module.verify()
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=name, features=features, opt=3, reloc="static", codemodel="large"
+    )
+    return bytes(machine.emit_object(module))
+
+
+def numba_ir(kernel: Kernel) -> tuple[str, str]:
+    """Return a kernel's symbol and its optimised LLVM IR, as numba makes it."""
+    from numba import njit, types
+
+    signature = types.void(*(numba_type(types, kind) for kind in kernel.types))
+    space = namespace()
+    exec(compile(kernel.source, "<tilewise kernel>", "exec"), space)
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = njit(signature, error_model="numpy", fastmath={"contract"}, **options)(
+        space["kernel"]
+    )
+    (result,) = made.overloads.values()
+    return str(result.fndesc.llvm_func_name), str(result.library.get_llvm_str())
+
+
+def numba_type(types: Any, kind: str) -> Any:
+    """Return the numba type of a parameter; `*` stands before a pointer's."""
+    if kind.startswith("*"):
+        return types.CPointer(numba_type(types, kind[1:]))
+    return types.boolean if kind == "bool" else getattr(types, kind)
+
+
+def namespace() -> dict[str, Any]:
+    """Return the names that kernel source reads, compiled functions among them."""
+    from numba import njit, types
+    from numba.extending import overload
+
+    def inlined(function: Any) -> Any:
+        return njit(function, error_model="numpy", fastmath={"contract"})
+
+    space: dict[str, Any] = {
+        "f4": np.float32, "f8": np.float64, "i4": np.int32, "i8": np.int64,
+        "b1": np.bool_, "inf": math.inf, "nan": math.nan,
+        "log": math.log, "log1p": math.log1p, "expm1": math.expm1, "sin": math.sin,
+        "cos": math.cos, "arctan": math.atan, "hypot": math.hypot, "erf": math.erf,
+        "exp2": np.exp2, "log2": np.log2, "power": np.power,
+    }  # fmt: skip
+    inner = dict(vars(mathlib))
+    for name, function in mathlib.BOTH.items():
+        space[name] = inlined(function)
+    for name in ("exp_f4", "exp_f8"):
+        inner[name] = inlined(getattr(mathlib, name))
+    for name in mathlib.FLOAT32:
+        narrow = rebound(mathlib.FLOAT32[name], inner, inlined)
+        wide = rebound(mathlib.FLOAT64[name], inner, inlined)
+        space[name] = by_width(overload, types, narrow, wide)
+    return space
+
+
+def rebound(function: Any, names: dict[str, Any], inlined: Any) -> Any:
+    """Compile a function whose callees are the compiled ones."""
+    import types
+
+    bound = types.FunctionType(function.__code__, names, function.__name__)
+    return inlined(bound)
+
+
+def by_width(overload: Any, types: Any, narrow: Any, wide: Any) -> Any:
+    """Return a function that calls the float32 or the float64 form."""
+
+    # numba compares parameters with their annotations: lambdas have none.
+    chosen = lambda x: x  # noqa: E731
+    first, second = lambda x: narrow(x), lambda x: wide(x)  # noqa: PLW0108
+    overload(chosen)(lambda x: first if x == types.float32 else second)
+    return chosen

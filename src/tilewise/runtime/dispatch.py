@@ -1,0 +1,118 @@
+"""
+The call itself: pack the arguments' forms into a key, look it up, run.
+
+Nothing here thinks: no formatting, environment, disk or tuning. What is not in the
+table goes to `miss`. The cost of a call over its kernel stands in the newest
+benchmarks/records line of bench_dispatch.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Dispatcher", "Entry", "python_key"]
+
+Key = bytes | tuple[Any, ...]
+NUMBERS = (int, float, complex)
+STATICS = (bool, str, bytes, type(None), type, np.dtype)
+
+
+class Entry:
+    """
+    What one combination of forms and sizes runs.
+
+    `run(*args, out)` fills `out`, which has `shape` and `dtype`; `direct(*args)`
+    is the reference when it serves the call, else None, and
+    `fallback` says that nothing else could.
+    """
+
+    __slots__ = ("count", "direct", "dtype", "fallback", "run", "shape", "variant")
+
+    def __init__(
+        self,
+        variant: str,
+        run: Callable[..., Any] | None,
+        shape: tuple[int, ...] = (),
+        dtype: Any = None,
+        direct: Callable[..., Any] | None = None,
+        fallback: bool = False,
+    ) -> None:
+        self.variant, self.run, self.direct = variant, run, direct
+        self.shape, self.dtype, self.count = shape, dtype, 0
+        self.fallback = fallback
+
+
+class Dispatcher:
+    """
+    A table from packed forms to entries, and the way in.
+
+    Subclasses say what happens on a miss and check an `out=`.
+    """
+
+    def __init__(self, pack: Callable[..., bytes | None]) -> None:
+        self._pack = pack
+        self._entries: dict[Key, Entry] = {}
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        """Run the kernel; `out=` is filled and returned when given."""
+        if kwargs:
+            args = self._bind(args, kwargs)
+        entry = self._entries.get(self._pack(*args) or python_key(args))
+        if entry is None:
+            return self._miss(args, out)
+        entry.count += 1
+        if out is not None:
+            return self._into(entry, args, out)
+        run = entry.run
+        if run is None:
+            return entry.direct(*args)  # type: ignore[misc]
+        try:
+            return run(*args, np.empty(entry.shape, entry.dtype))
+        except OverflowError:  # A Python int that no machine integer holds.
+            return self.reference(*args)
+
+    reference: Callable[..., Any]
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        raise TypeError("a subclass says what to do")
+
+    def _miss(self, args: tuple[Any, ...], out: Any) -> Any:
+        raise TypeError("a subclass says what to do")
+
+    def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
+        raise TypeError("a subclass says what to do")
+
+
+def python_key(args: Sequence[Any]) -> tuple[Any, ...] | None:
+    """
+    Describe arguments that the native key cannot; None for what no table holds.
+
+    Arrays by type, dtype, shape, strides and alignment; numbers by type; static
+    arguments by type and value.
+    """
+    key: list[Any] = []
+    for arg in args:
+        kind = type(arg)
+        if kind is np.ndarray:
+            flags = (arg.flags.aligned, arg.dtype.isnative)
+            key += (kind, arg.dtype, arg.shape, arg.strides, flags)
+        elif kind in NUMBERS or isinstance(arg, np.generic):
+            key.append(kind)
+        elif is_static(arg):
+            key += (kind, arg)
+        elif hasattr(arg, "__cuda_array_interface__"):
+            face = arg.__cuda_array_interface__
+            key += (kind, face["typestr"], face["shape"], face.get("strides"))
+        else:
+            return None
+    return tuple(key)
+
+
+def is_static(value: Any) -> bool:
+    """Say whether an argument is traced by value."""
+    if isinstance(value, tuple):
+        return all(is_static(v) or type(v) in NUMBERS for v in value)
+    return isinstance(value, STATICS)

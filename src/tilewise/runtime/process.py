@@ -1,0 +1,61 @@
+"""The one resolver of a process, made when the first kernel misses."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+
+from tilewise.build.build import Workshop
+from tilewise.device.fingerprint import hw_fingerprint
+from tilewise.device.provenance import provenance
+from tilewise.device.target import cpu_target
+from tilewise.engines.base import Engine
+from tilewise.model.variant import Target
+from tilewise.runtime.resolve import Resolver
+from tilewise.store.stack import open_store
+
+__all__ = ["engines", "resolver"]
+
+LOCK = threading.RLock()
+
+
+@functools.cache
+def engines() -> dict[str, Engine]:
+    """Return the engines of this machine by name."""
+    from tilewise.engines.cpu.engine import CpuEngine
+
+    return {"cpu": CpuEngine()}
+
+
+@functools.cache
+def target_of(engine: str) -> Target:
+    """Return what an engine builds for on this machine."""
+    return cpu_target()
+
+
+def resolver() -> Resolver:
+    """Return the process's resolver; a forked child makes its own."""
+    with LOCK:
+        return made()
+
+
+@functools.cache
+def made() -> Resolver:
+    """Make the resolver once."""
+    return Resolver(
+        Workshop(engines(), target_of, open_store),
+        open_store,
+        functools.cache(hw_fingerprint),
+        functools.cache(provenance),
+    )
+
+
+def fresh_lock() -> None:
+    """Replace the lock, which another thread may hold in the parent."""
+    global LOCK  # noqa: PLW0603 - a forked child has no other way
+    LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=fresh_lock)

@@ -1,0 +1,173 @@
+"""
+From a call's arguments to what they ask: the traced spec and its problem.
+
+A question that no engine may answer carries the reason; the reference serves it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewise.device.host import array_location
+from tilewise.errors import ArgumentError
+from tilewise.model.problem import Problem, pose
+from tilewise.model.spec import Spec, match
+from tilewise.model.trace import ArgForm, trace
+from tilewise.runtime.dispatch import NUMBERS, is_static
+
+__all__ = ["Options", "Question", "Subject", "arg_form", "ask", "residency_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A kernel's options as its decorator states them; empty means the default."""
+
+    signature: str | None = None
+    engines: tuple[str, ...] = ()
+    tune: str = "auto"
+    precision: str = "strict"
+    tolerance: Any = None
+    budget_s: float = 1.0
+
+
+@dataclass(slots=True)
+class Subject:
+    """The user's function with its options and the specs traced so far."""
+
+    function: Callable[..., Any]
+    name: str
+    parameters: tuple[str, ...]
+    options: Options
+    specs: dict[Any, Spec | str] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The function's own signature."""
+        return inspect.signature(self.function)
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """
+        Return all arguments in order, defaults filled in.
+
+        Raises TypeError as a call of the function itself would.
+        """
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self.parameters)
+
+    def spec(self, forms: tuple[ArgForm, ...]) -> Spec | str:
+        """Trace and match once per combination of forms; a str says why not."""
+        key = tuple((f.kind, f.dtype, f.ndim, type(f.value), f.value) for f in forms)
+        with self.lock:
+            if key not in self.specs:
+                self.specs[key] = self.traced(forms)
+            return self.specs[key]
+
+    def traced(self, forms: tuple[ArgForm, ...]) -> Spec | str:
+        """Trace the function; dtypes that NumPy has no loop for are a reason."""
+        named = dict(zip(self.parameters, forms, strict=True))
+        try:
+            return match(trace(self.function, named), self.parameters)
+        except ArgumentError:
+            raise
+        except TypeError as error:
+            return f"NumPy computes this without a fused form: {error}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A call: its arguments, where they live, and the problem or why there is none."""
+
+    subject: Subject
+    args: tuple[Any, ...]
+    residency: str
+    spec: Spec | None = None
+    problem: Problem | None = None
+    reason: str = ""
+
+
+def ask(
+    subject: Subject, args: tuple[Any, ...], constants: tuple[int, ...] = ()
+) -> Question:
+    """
+    Put a call's arguments as a question.
+
+    `constants` are the positions of bound arguments. Raises TypeError for mixed
+    residency, TraceError for a structure that cannot be fused.
+    """
+    residency = residency_of(subject, args)
+    forms = [arg_form(n, a) for n, a in zip(subject.parameters, args, strict=True)]
+    for form in forms:
+        if isinstance(form, str):
+            return Question(subject, args, residency, reason=form)
+    spec = subject.spec(tuple(f for f in forms if not isinstance(f, str)))
+    if isinstance(spec, str):
+        return Question(subject, args, residency, reason=spec)
+    posed = pose(
+        spec,
+        args,
+        residency=residency,
+        constants=constants,
+        precision=subject.options.precision,
+    )
+    if isinstance(posed, str):
+        return Question(subject, args, residency, spec, reason=posed)
+    return Question(subject, args, residency, spec, posed)
+
+
+def residency_of(subject: Subject, args: Sequence[Any]) -> str:
+    """Return "host" or "device"; raises TypeError naming who is where when mixed."""
+    places: dict[str, list[str]] = {}
+    for name, arg in zip(subject.parameters, args, strict=True):
+        if isinstance(arg, np.ndarray) or hasattr(arg, "__cuda_array_interface__"):
+            places.setdefault(place_of(arg), []).append(name)
+    if len(places) > 1:
+        told = "; ".join(f"{', '.join(n)} on the {p}" for p, n in places.items())
+        raise TypeError(
+            f"the arguments of {subject.name} live in different places: {told}. "
+            "Move them to one."
+        )
+    return "device" if any(p != "host" for p in places) else "host"
+
+
+def place_of(array: Any) -> str:
+    """Return "host", or the device with its number where the array says it."""
+    if array_location(array) == "host":
+        return "host"
+    device = getattr(array, "device", None)
+    number = getattr(device, "id", None)
+    return "device" if number is None else f"device {number}"
+
+
+def arg_form(name: str, arg: Any) -> ArgForm | str:
+    """Return what tracing needs to know of an argument, or why it takes it not."""
+    kind = type(arg)
+    if is_static(arg):
+        return ArgForm("static", value=arg)
+    if kind in NUMBERS:
+        return ArgForm("scalar", kind.__name__)
+    if isinstance(arg, np.generic):
+        return ArgForm("scalar", str(arg.dtype))
+    if kind is np.ndarray:
+        return array_form(name, arg)
+    if hasattr(arg, "__cuda_array_interface__") and hasattr(arg, "dtype"):
+        return ArgForm("array", str(arg.dtype), len(arg.shape))
+    return f"{name} is a {kind.__name__}, not an array or a number"
+
+
+def array_form(name: str, array: np.ndarray[Any, Any]) -> ArgForm | str:
+    """Return a NumPy array's form; unusual dtypes and memory are for the reference."""
+    if array.dtype.kind not in "biufc":
+        return f"{name} has dtype {array.dtype}"
+    if not array.dtype.isnative:
+        return f"{name} has dtype {array.dtype.str}, not in this machine's byte order"
+    if not array.flags.aligned:
+        return f"{name} is not aligned in memory"
+    return ArgForm("array", str(array.dtype), array.ndim)

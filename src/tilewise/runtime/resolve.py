@@ -1,0 +1,269 @@
+"""
+The one miss path: from a question to the resolution that a call acts on.
+
+`look` reads what is decided and changes nothing: `explain` prints what it returns.
+`settle` measures what `look` found undecided; then `look` is asked again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewise.build.build import Counts, Workshop
+from tilewise.engines.base import Run
+from tilewise.errors import EngineError
+from tilewise.model.decision import Decision, DecisionTable, TableKey
+from tilewise.model.fold import folded_run
+from tilewise.model.measurement import Candidate, Provenance
+from tilewise.model.problem import Problem
+from tilewise.model.resolution import REFERENCE, Resolution
+from tilewise.model.variant import Variant
+from tilewise.runtime.question import Question
+from tilewise.settings import current
+from tilewise.store.stack import Store
+from tilewise.tuner.contest import Case, Contestant
+from tilewise.tuner.planner import decide
+
+__all__ = ["Resolver", "mode_of", "tuning"]
+
+REGRET_LIMIT = 0.03
+"""An extrapolated decision serves under tune="off" up to this expected loss."""
+
+forced_mode: ContextVar[str | None] = ContextVar("tilewise_tuning", default=None)
+
+
+@contextmanager
+def tuning(mode: str) -> Any:
+    """Tune ("auto") or don't ("off") inside a `with` block, in this context."""
+    if mode not in ("auto", "off"):
+        raise ValueError(f'tuning({mode!r}): use "auto" or "off"')
+    token = forced_mode.set(mode)
+    try:
+        yield
+    finally:
+        forced_mode.reset(token)
+
+
+def mode_of(question: Question) -> str:
+    """Return "auto", "off" or "force" for a call, by the stated precedence."""
+    settings = current()
+    if settings.tune == "off" or settings.readonly:
+        return "off"
+    return forced_mode.get() or settings.tune or question.subject.options.tune
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Looks up and settles questions with one workshop, store and fingerprint."""
+
+    workshop: Workshop
+    store_of: Callable[[], Store]
+    fingerprint_of: Callable[[], str]
+    provenance_of: Callable[[], Provenance]
+    tables: dict[TableKey, DecisionTable] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def key(self, problem: Problem) -> TableKey:
+        """Return the key of the decision table that a problem belongs to."""
+        return TableKey(
+            self.fingerprint_of(), problem.spec.digest, problem.table, problem.label
+        )
+
+    def allowed(self, question: Question) -> tuple[str, ...]:
+        """Return the engines that may serve a question; () is all."""
+        return current().engines or question.subject.options.engines
+
+    def look(self, question: Question, pin: Variant | None = None) -> Resolution:
+        """Return what a call would run now, reading memory and the store only."""
+        problem = question.problem
+        if problem is None:
+            if pin not in (None, REFERENCE):
+                raise EngineError(f"the pinned {pin} can't run: {question.reason}")
+            return Resolution(REFERENCE, "none", question.reason)
+        if pin is not None:
+            return self.pinned(pin, problem)
+        able, unable = self.workshop.survey(problem, self.allowed(question))
+        if not able:
+            reason = "no engine takes this problem: " + reasons(unable)
+            return Resolution(
+                REFERENCE, "none", reason, problem, rejected=tuple(unable)
+            )
+        decision = self.decision(problem)
+        usable = {REFERENCE, *able}
+        if decision is None or decision.variant not in usable:
+            reason = why_undecided(decision, mode_of(question))
+            return Resolution(
+                REFERENCE, "none", reason, problem, rejected=tuple(unable)
+            )
+        return judged(decision, problem, mode_of(question), tuple(unable))
+
+    def pinned(self, pin: Variant, problem: Problem) -> Resolution:
+        """Return the pinned variant; raises EngineError with the reason it can't."""
+        if pin == REFERENCE:
+            return Resolution(pin, "none", "pinned", problem)
+        reasons = []
+        for variant in self.matching(pin, problem) or [pin]:
+            reason = self.workshop.rejects(variant, problem)
+            if reason is None:
+                return Resolution(variant, "none", "pinned", problem)
+            reasons.append(reason)
+        raise EngineError(f"the pinned {pin} can't run: {'; '.join(reasons)}")
+
+    def matching(self, pin: Variant, problem: Problem) -> list[Variant]:
+        """Return the variants that a pin names: itself, or all of its method."""
+        engine = self.workshop.engines.get(pin.engine)
+        if engine is None:
+            return []
+        known = engine.variants(problem, self.workshop.target_of(pin.engine))
+        if pin.config:
+            return [v for v in known if v == pin]
+        return [v for v in known if v.engine == pin.engine and v.method == pin.method]
+
+    def decision(self, problem: Problem) -> Decision | None:
+        """Return the stored decision for a problem, from memory or the store."""
+        key = self.key(problem)
+        table = self.tables.get(key)
+        found = table.find(problem.point) if table else None
+        if found is None:
+            stored = self.store_of().decisions(key)
+            if stored is not None:
+                self.tables[key] = stored
+                found = stored.find(problem.point)
+        return found
+
+    def run_of(self, resolution: Resolution, counts: Counts) -> Run | None:
+        """Return the run of a resolution; None is the reference itself."""
+        if resolution.variant == REFERENCE or resolution.problem is None:
+            return None
+        return self.prepared(resolution.variant, resolution.problem, counts)[0]
+
+    def settle(
+        self, question: Question, counts: Counts, budget_s: float | None = None
+    ) -> Decision | None:
+        """
+        Measure every applicable variant at a question's arguments and keep it.
+
+        Returns the decision, or None where only the reference applies.
+        """
+        problem = question.problem
+        if problem is None:
+            return None
+        able, unable = self.workshop.survey(problem, self.allowed(question))
+        if not able:
+            return None
+        contestants: list[Contestant] = []  # The reference joins by itself.
+        for variant in able:
+            made = self.enter(variant, problem, counts)
+            if isinstance(made, Contestant):
+                contestants.append(made)
+            else:
+                unable.append(made)
+        known = self.decision(problem)
+        decision = decide(
+            case_of(question, problem),
+            contestants,
+            unable,
+            known.variant if known else None,
+            question.subject.options.budget_s if budget_s is None else budget_s,
+            provenance=self.provenance_of(),
+        )
+        self.keep(question, problem, decision)
+        return decision
+
+    def enter(
+        self, variant: Variant, problem: Problem, counts: Counts
+    ) -> Contestant | Candidate:
+        """Build a variant for the race, or say why it could not be built."""
+        try:
+            run, build_ms = self.prepared(variant, problem, counts)
+        except EngineError as error:
+            return Candidate(variant, "failed", str(error))
+        return Contestant(variant, run, build_ms)
+
+    def prepared(
+        self, variant: Variant, problem: Problem, counts: Counts
+    ) -> tuple[Run, float]:
+        """Return a variant's run for the caller's shapes, and its build's ms."""
+        made = self.workshop.prepare(variant, problem, counts)
+        run = folded_run(made.run, problem.spec, problem.fold, problem.shape)
+        return run, made.build_ms
+
+    def keep(self, question: Question, problem: Problem, decision: Decision) -> None:
+        """Store a decision; a contended one stays in this process alone."""
+        key = self.key(problem)
+        table = DecisionTable(key, question.subject.name, (decision,))
+        with self.lock:
+            if decision.contended or mode_of(question) == "off":
+                self.tables[key] = merged(self.tables.get(key), table)
+            else:
+                kept = self.store_of().keep_decisions(table)
+                self.tables[key] = kept or merged(self.tables.get(key), table)
+
+
+def merged(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
+    """Put new decisions before the old ones of other regions."""
+    regions = {d.region for d in new.decisions}
+    rest = tuple(d for d in old.decisions if d.region not in regions) if old else ()
+    return DecisionTable(new.key, new.kernel_name, new.decisions + rest)
+
+
+def reasons(rejected: list[Candidate]) -> str:
+    """Write the different reasons of rejected candidates in one line."""
+    return "; ".join(dict.fromkeys(f"{c.variant.name}: {c.reason}" for c in rejected))
+
+
+def why_undecided(decision: Decision | None, mode: str) -> str:
+    """Say why nothing measured serves a problem."""
+    if decision is not None:
+        return f"the decided {decision.variant} is not available here"
+    if mode == "off":
+        return "nothing is measured for these sizes and tuning is off"
+    return "nothing is measured for these sizes yet: the next call measures"
+
+
+def judged(
+    decision: Decision, problem: Problem, mode: str, rejected: tuple[Candidate, ...]
+) -> Resolution:
+    """Grade a decision for a problem and say why it serves."""
+    grade = "extrapolated" if decision.origin == "extrapolated" else "measured"
+    variant, reason = decision.variant, why_chosen(decision)
+    loss = decision.regret
+    if (
+        grade == "extrapolated"
+        and mode == "off"
+        and (loss is None or loss > REGRET_LIMIT)
+    ):
+        variant = REFERENCE
+        reason = "tuning is off and no stored regret covers these sizes"
+    return Resolution(variant, grade, reason, problem, decision, rejected)
+
+
+def why_chosen(decision: Decision) -> str:
+    """Say in words how the winner stood against the reference."""
+    times = {c.variant: c.timing for c in decision.candidates if c.timing}
+    best, base = times.get(decision.variant), times.get(REFERENCE)
+    if decision.variant == REFERENCE or best is None or base is None:
+        return "no variant beat the reference by more than the margin"
+    ratio = base.median_us / best.median_us
+    return f"{ratio:.2f}x of the reference's speed where it was measured"
+
+
+def case_of(question: Question, problem: Problem) -> Case:
+    """Put a question as a case for the tuner."""
+    return Case(
+        args=question.args,
+        reference=question.subject.function,
+        wider=None,
+        shape=problem.shape,
+        dtype=np.dtype(problem.spec.dtype),
+        depth=problem.k,
+        tolerance=question.subject.options.tolerance,
+        point=problem.point,
+    )

@@ -1,0 +1,119 @@
+"""A bound kernel: constants copied, forms fixed, nothing allocated with out=."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewise import ArgumentError, EngineError, tuned_kernel
+
+
+@tuned_kernel(budget_s=0.05)
+def dense(x: Any, w: Any, b: Any) -> Any:
+    """Be the kernel that is bound."""
+    return np.maximum(x @ w + b, 0)
+
+
+def inputs(m: int = 8, n: int = 6, k: int = 5) -> list[Any]:
+    """Return (x, w, b)."""
+    rng = np.random.default_rng(2)
+    return [rng.standard_normal(s).astype("f4") for s in ((m, k), (k, n), (n,))]
+
+
+def close(actual: Any, expected: Any) -> bool:
+    """Compare within float32's last digits."""
+    return bool(np.allclose(actual, expected, rtol=1e-5, atol=1e-5))
+
+
+def test_a_bound_kernel_gives_the_functions_values() -> None:
+    """bound(x) is dense(x, w, b)."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    assert close(bound(x), dense.reference(x, w, b))
+
+
+def test_later_writes_to_a_constant_are_not_seen() -> None:
+    """Constants are copies."""
+    x, w, b = inputs()
+    expected = dense.reference(x, w, b)
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    w[:] = 0
+    assert close(bound(x), expected)
+
+
+def test_update_replaces_a_constant() -> None:
+    """update(w=) is seen by the next call."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    bound.update(w=2 * w)
+    assert close(bound(x), dense.reference(x, 2 * w, b))
+
+
+def test_two_bound_kernels_do_not_mix() -> None:
+    """A, B, A with different data and sizes gives each its own result."""
+    first, second = inputs(8, 6, 5), inputs(3, 9, 7)
+    one = dense.bind(*first, constant=("w", "b"))
+    other = dense.bind(*second, constant=("w", "b"))
+    for bound, args in ((one, first), (other, second), (one, first)):
+        assert close(bound(args[0]), dense.reference(*args))
+
+
+def test_a_new_array_comes_back_each_time() -> None:
+    """Results of two calls do not share memory."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    assert not np.shares_memory(bound(x), bound(x))
+
+
+def test_out_is_filled() -> None:
+    """bound(x, out=y) returns y."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    out = np.empty((8, 6), np.float32)
+    assert bound(x, out=out) is out
+    assert close(out, dense.reference(x, w, b))
+
+
+def test_a_wrong_shape_names_both() -> None:
+    """The error has the bound form and the given one."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    with pytest.raises(ArgumentError, match=r"\(8, 5\).*\(7, 5\)"):
+        bound(x[:7])
+
+
+def test_a_wrong_dtype_names_both() -> None:
+    """The error has the bound dtype and the given one."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    with pytest.raises(ArgumentError, match=r"float32.*float64"):
+        bound(x.astype("f8"))
+
+
+def test_release_ends_it() -> None:
+    """A call after release() says so."""
+    x, w, b = inputs()
+    with dense.bind(x, w, b, constant=("w", "b")) as bound:
+        bound(x)
+    with pytest.raises(EngineError, match="released"):
+        bound(x)
+
+
+def test_an_unknown_constant_is_named() -> None:
+    """The error lists the parameters."""
+    with pytest.raises(ArgumentError, match="no parameter v"):
+        dense.bind(*inputs(), constant=("v",))
+
+
+def test_bound_kernels_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more than the limit is refused, and release() makes room."""
+    from tilewise.api import bound
+
+    monkeypatch.setattr(bound, "LIMIT", len(bound.ALIVE) + 1)
+    first = dense.bind(*inputs(), constant=("w",))
+    with pytest.raises(EngineError, match="release"):
+        dense.bind(*inputs(), constant=("w",))
+    first.release()
+    dense.bind(*inputs(), constant=("w",)).release()

@@ -67,48 +67,29 @@ def check(
     """
     Run a target at each shape and collect what the sanitizer finds.
 
-    Parameters
-    ----------
-    target
-        "module:name", "file.py:name", "file.ptx[:entry]" or "file.cu[:entry]".
-    shapes
-        (m, n, k) tuples, or shorter; a case is called with them. Without any a case
-        that takes none runs once, all else at 33x17x9, which no tile divides.
-    grid, block
-        Sizes such as "cdiv(n,16),cdiv(m,16)", for targets that are kernels.
-    args
-        One text per parameter: "float32[m*k]" is an array of random values,
-        "float32[m,n]=0" of zeros, "int32=m" a number.
+    A case is called with each of `shapes`; without any, one that takes nothing runs
+    once, and all else at 33x17x9, which no tile divides. For a kernel, `grid` and
+    `block` are texts such as "cdiv(n,16),cdiv(m,16)", and `args` has one text per
+    parameter: "float32[m*k]" (random), "float32[m,n]=0" (filled), "int32=m".
 
-    Raises
-    ------
-    ArgumentError
-        For a target that is not found or a launch that is not given.
-    EngineError
-        For kernels that do not compile or have unsupported instructions.
+    Raises ArgumentError for a target that is not found or a launch that is not given,
+    and EngineError for kernels that do not compile or are not supported.
     """
     place, name = _split(target)
-    if place.endswith((".ptx", ".cu")):
-        kernel: Any = Path(place)
-        case = None
-    else:
-        kernel = _find(_module(place), name, target)
-        case = _case(kernel)
-        name = ""
+    is_file = place.endswith((".ptx", ".cu"))
+    kernel = Path(place) if is_file else _find(_module(place), name, target)
+    case = None if is_file else _case(kernel)
     runs = []
     for shape in shapes or [() if _takes_nothing(case) else _DEFAULT_SHAPE]:
-        if case is not None:
-            chosen, g, b, values = _call(case, shape, target)
-        else:
-            chosen = kernel
-            g, b, values = _launch(shape, grid, block, args, target)
+        launch = (
+            _launch(kernel, shape, (grid, block, args), target)
+            if case is None
+            else _call(case, shape, target)
+        )
         run = emulate(
-            chosen,
-            g,
-            b,
-            values,
+            *launch,
             shared_bytes=shared_bytes,
-            entry=name or None,
+            entry=name if is_file and name else None,
             arch=arch,
             global_races=global_races,
         )
@@ -173,14 +154,14 @@ def _call(case: Any, shape: Sequence[int], target: str) -> tuple[Any, Any, Any, 
 
 
 def _launch(
+    kernel: Any,
     shape: Sequence[int],
-    grid: str | None,
-    block: str | None,
-    args: Sequence[str],
+    texts: tuple[str | None, str | None, Sequence[str]],
     target: str,
-) -> tuple[Any, Any, list[Any]]:
+) -> tuple[Any, Any, Any, Any]:
+    grid, block, args = texts
     if grid is None or block is None:
         raise ArgumentError(f"{target} is a kernel: give its grid, block and args")
     names = dict(zip("mnk", shape, strict=False))
     values = [argument(text, names, at) for at, text in enumerate(args)]
-    return sizes(grid, names), sizes(block, names), values
+    return kernel, sizes(grid, names), sizes(block, names), values

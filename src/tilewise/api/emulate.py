@@ -66,33 +66,17 @@ def emulate(
     """
     Run a kernel over a whole grid and report every fault that it shows.
 
-    Parameters
-    ----------
-    kernel_or_ptx
-        A numba.cuda function (decorated or not), CUDA C++ source, PTX text, or the
-        path of a .cu or .ptx file.
-    grid, block
-        Sizes in CUDA's order (x, y, z); one number means one axis.
-    args
-        NumPy arrays, updated in place, and numbers. For CUDA C++ and PTX an array
-        is passed as a pointer and must be C-contiguous; Python numbers take the
-        parameter's size (int32 or int64, float32 or float64).
-    shared_bytes
-        Dynamic shared memory in bytes.
-    entry
-        The kernel's name where the text has several.
-    arch
-        What numba and NVRTC compile for, "sm_75" to "sm_121".
-    global_races
-        Report races between blocks in global memory too.
+    The kernel is a numba.cuda function (decorated or not), CUDA C++ source, PTX text
+    or the path of a .cu or .ptx file; `entry` chooses one of several. Sizes are in
+    CUDA's order (x, y, z), `shared_bytes` is the dynamic shared memory.
 
-    Raises
-    ------
-    EngineError
-        For PTX that is not supported (with its line), compile errors, and endless
-        loops.
-    ArgumentError
-        For arguments that do not fit the kernel.
+    `args` are NumPy arrays, updated in place, and numbers. CUDA C++ and PTX take an
+    array as a pointer, C-contiguous, and a Python number in its parameter's type.
+    `arch` ("sm_75" to "sm_121") is what numba and NVRTC compile for;
+    `global_races` also reports races between blocks in global memory.
+
+    Raises EngineError for PTX that is not supported (with its line), compile errors
+    and endless loops, and ArgumentError for arguments that do not fit the kernel.
     """
     shape = launch_shape(grid, block, shared_bytes)
     text = kernel_text(kernel_or_ptx, args, arch, entry)

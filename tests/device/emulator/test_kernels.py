@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -18,6 +19,8 @@ ARCHES = [
     (path.stem.rpartition("_sm")[0], path.stem.rpartition("_sm")[2])
     for path in sorted((HERE / "kernels").glob("*.ptx"))
 ]
+MATH = [arch for kernel, arch in ARCHES if kernel == "math"]
+ARCHES = [pair for pair in ARCHES if pair[0] != "math"]
 #: The other emulator knows no mma.
 ANSWERED = [pair for pair in ARCHES if pair[0] != "mma"]
 
@@ -123,4 +126,40 @@ def test_values_equal_numbas_simulator(run, tmp_path, monkeypatch):
 
     # The simulator rounds products before it adds them, the GPU's fma does not.
     np.testing.assert_allclose(found[2], simulated["out"], rtol=1e-5, atol=1e-6)
+    assert [] == reports
+
+
+@pytest.mark.parametrize("arch", MATH)
+def test_the_math_library_and_device_functions(run, recorded, arch):
+    """Compiled library code, calls, local arrays, constants and structures agree."""
+    n = 100
+    random = np.random.default_rng(37)
+    x = random.uniform(0.05, 4, n).astype(np.float32)
+    x[:5] = [1e5, 3e-6, 0.3, 1.0, 2.5]  # a large angle takes the slow reduction
+    z = random.uniform(0.05, 4, n)
+    z[:3] = [1e9, 1e-5, 20.0]
+    out, wide = np.zeros((n, 17), np.float32), np.zeros((n, 6))
+    pair = np.array([10, 20, 30], np.float32).tobytes() + np.int32(3).tobytes()
+    arrays = [x, z, out, wide, np.int32(n), pair]
+
+    found, reports = run(recorded(f"math_sm{arch}"), 4, 32, arrays)
+
+    a, i = x.astype(float), np.arange(n)
+    erf = np.array([math.erf(v) for v in a])
+    angle = (x * np.float32(1000)).astype(float)
+    with np.errstate(over="ignore"):
+        expected = [np.exp(a), np.tanh(a), np.log(a), np.sin(a), np.cos(angle), a**0.3]
+        expected += [erf, a**-0.5, np.fmod(x, np.float32(0.7)), np.log1p(a)]
+        expected += [np.expm1(a), a / 3, np.exp2(a), np.cbrt(a), 2 * a + np.sqrt(a)]
+    counts = i * (n & 7) + ((i & 7) == (n & 7))
+    expected.append(counts + [1, 2, 3, 4][n & 3] + np.array([10, 20, 30])[i % 3])
+    bits = [v.bit_count() + 32 - v.bit_length() for v in range(n)]
+    first = [(v & -v).bit_length() for v in range(n)]
+    expected.append(i % 7 * 1000 + i // 11 * 10 + np.array(bits) + first)
+    with np.errstate(over="ignore"):
+        double = [np.exp(z), np.log(z), np.sin(z), z / 3, np.sqrt(z), np.tanh(z)]
+    with np.errstate(over="ignore"):
+        singles = np.array(expected, float).T.astype(np.float32)
+    np.testing.assert_allclose(found[2], singles, rtol=5e-6, atol=1e-6)
+    np.testing.assert_allclose(found[3], np.array(double).T, rtol=1e-14)
     assert [] == reports

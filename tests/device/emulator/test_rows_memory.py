@@ -300,3 +300,40 @@ def test_atomics_of_several_places_take_turns_apart(run, kernel, space):
 
     assert [sum(range(t % 3, t, 3)) for t in range(40)] == found[1].tolist()
     assert [] == reports
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ld.global.nc.L2::128B.v4.f32 {%f1, %f2, %f3, %f4}, [%p0];",
+        "ld.global.L1::no_allocate.L2::256B.f32 %f1, [%p0];",
+        "ld.global.nc.L1::evict_last.u32 %r1, [%p0];",
+        "ld.global.v8.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%p0];",
+        "ld.global.v4.b64 {%l1, %l2, %l3, %l4}, [%p0];",
+        "ld.weak.global.ca.u32 %r1, [%p0];",
+        "ld.relaxed.sys.global.L1::no_allocate.u32 %r1, [%p0];",
+        "ld.acquire.gpu.global.b32 %r1, [%p0];",
+        "ld.volatile.global.u32 %r1, [%p0];",
+        "ldu.global.f32 %f1, [%p0];",
+        "st.global.cs.f32 [%p0], 0f00000000;",
+        "st.global.L1::no_allocate.v2.b64 [%p0], {0, 1};",
+        "st.release.gpu.global.u32 [%p0], 1;",
+        "st.weak.global.u32 [%p0], 1;",
+        "atom.relaxed.gpu.global.add.f32 %f1, [%p0], 0f3F800000;",
+        "atom.add.u32 %r1, [%p0], 1;",
+        "atom.acq_rel.gpu.global.cas.b32 %r1, [%p0], 0, 1;",
+        "red.relaxed.gpu.global.add.f64 [%p0], 0d3FF0000000000000;",
+        "red.global.add.noftz.bf16x2 [%p0], 0x3F803F80;",
+        "fence.acq_rel.gpu; fence.sc.cta; membar.gl; membar.cta;",
+        "prefetch.global.L2 [%p0]; prefetchu.L1 [%p0];",
+        "nanosleep.u32 20;",
+        "ld.global.b32 %r1, [arg0_alias];",
+    ],
+)
+def test_forms_of_all_targets_are_understood(run, kernel, text):
+    """Hints, scopes, orders and wide vectors change no value and are accepted."""
+    head = ".global .align 16 .b32 arg0_alias;"
+
+    _, reports = run(kernel(text, 1, head), 1, 1, [np.zeros(64, "f4")])
+
+    assert [] == reports

@@ -22,7 +22,7 @@ from tilewise.device.emulator.site import Site
 
 __all__ = ["Barriers"]
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = Any
 _NUMBERS: Final = 16
 
 
@@ -58,6 +58,10 @@ class Barriers:
         )
         self.arrived: dict[tuple[int, int], _Arrived] = {}
         self.sites: list[Site] = []
+        self.voted = False
+        self.flags = np.zeros(size, bool)
+        self.counts = np.zeros(size, np.uint32)
+        self.sizes = np.zeros(size, np.uint32)
 
     def wait(
         self, lanes: Lanes, number: Any, threads: Any, where: Any, site: Site
@@ -85,6 +89,22 @@ class Barriers:
             if self.order.partial:
                 arrived.rows.append(self.order.speak(members))
 
+    def vote(self, lanes: Lanes, flag: Any) -> None:
+        """Note what threads bring to a barrier that reduces."""
+        self.voted = True
+        self.flags[lanes.index] = flag
+
+    def result(self, lanes: Lanes, op: str) -> Array:
+        """Return how many, or whether any or all, of those that met said yes."""
+        counts = self.counts[lanes.index]
+        sizes = self.sizes[lanes.index]
+        return {"popc": counts, "or": counts > 0, "and": counts == sizes}[op]
+
+    def _count(self, threads: Array) -> None:
+        """Count the votes of threads of one block that are let go together."""
+        self.counts[threads] = self.flags[threads].sum()
+        self.sizes[threads] = len(threads)
+
     def _site(self, site: Site) -> int:
         if site not in self.sites:
             self.sites.append(site)
@@ -103,6 +123,9 @@ class Barriers:
         )
         if simple:
             self.shared.barrier(None)
+            if self.voted:
+                for threads in index.reshape(self.chunk.blocks, -1):
+                    self._count(threads)
             return pc - WAIT
         out = pc.copy()
         for block in np.unique(index[stuck] // self.chunk.threads):
@@ -145,6 +168,7 @@ class Barriers:
             self._report("barrier_exited", index, going)
         elif not counted and present < len(members):
             self._report("barrier_divergence", index, going)
+        self._count(threads)
         others = self.arrived.pop((block, number), _Arrived())
         if present == len(members) and not others.count:
             self.shared.barrier(np.array([block]))

@@ -42,14 +42,15 @@ def _pair(
     specs: list[str], given: list[Operand], groups: dict[str, str]
 ) -> list[Typed] | None:
     found: list[Typed] = []
-    for spec in specs:
+    for at, spec in enumerate(specs):
         name, _, type_ = spec.rstrip("?").partition("|")[0].partition(":")
         if name == "cc":
             found.append(Typed(name, "pred", CARRY))
             continue
+        needed = sum(not later.endswith("?") for later in specs[at + 1 :])
+        if spec.endswith("?") and len(given) <= needed:
+            continue
         if not given:
-            if spec.endswith("?"):
-                continue
             return None
         operand = given.pop(0)
         resolved = _type(type_, groups)

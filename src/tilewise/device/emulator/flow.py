@@ -9,12 +9,12 @@ A. Aho, M. Lam, R. Sethi, J. Ullman, "Compilers", 2nd edition, 9.2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewise.device.emulator.decode import decode
 from tilewise.device.emulator.decoded import Decoded
 from tilewise.device.emulator.inline import Flat
-from tilewise.device.emulator.rows_control import ENDS
+from tilewise.device.emulator.rows_control import ENDS, VOTED
 from tilewise.device.emulator.rows_warp import mask_of
 from tilewise.device.emulator.syntax import (
     Label,
@@ -82,6 +82,10 @@ def _cut(flat: Flat) -> tuple[list[Block], dict[str, int]]:
         mask = mask_of(decoded)
         block = begin() if mask is not None else blocks[-1]
         block.mask = mask if mask is not None else block.mask
+        if ".red." in item.opcode and item.opcode.startswith("bar"):
+            block.items.append(replace(decoded, outs=()))
+            begin().items.append(replace(decoded, row=VOTED, ins=()))
+            continue
         block.items.append(decoded)
         if item.opcode.split(".")[0] in ENDS:
             begin()

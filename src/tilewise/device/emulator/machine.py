@@ -53,7 +53,7 @@ class Options:
 
     lazy: bool = True
     global_races: bool = False
-    max_steps: int = 2_000_000
+    max_steps: int = 1_000_000
 
 
 def run(

@@ -67,14 +67,13 @@ def compile_entry(module: Module, entry: str, addresses: dict[str, int]) -> Prog
     """
     flat = flatten(module, entry)
     flow = follow(flat)
+    blocks = flow.blocks
     everything = flat.variables + list(module.variables)
     shared = lay_out(everything, ("shared",))
     local = lay_out(flat.variables, ("local", "param"))
     offsets, nbytes = param_offsets(flat.kernel.params)
-    places = dict(addresses)
-    for name, offset in offsets.items():
-        places[name] = places.get("params", 0) + offset
-    blocks = flow.blocks
+    start = addresses.get("params", 0)
+    places = addresses | {name: start + at for name, at in offsets.items()}
     names = Names(shared, local, offsets, places, flow)
     written = [_written(names, block) for block in blocks]
     source = "\n".join(text for text, _, _ in written)

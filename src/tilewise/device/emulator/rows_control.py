@@ -15,7 +15,7 @@ from tilewise.device.emulator.table import Action
 if TYPE_CHECKING:
     from tilewise.device.emulator.codegen import BlockWriter
 
-__all__ = ["ENDS", "ROWS"]
+__all__ = ["ENDS", "ROWS", "VOTED"]
 
 #: Opcodes that end a basic block.
 ENDS: Final = frozenset(("bra", "brx", "ret", "exit", "trap", "bar", "barrier"))
@@ -74,6 +74,26 @@ def _barrier(writer: BlockWriter, decoded: Decoded) -> None:
     writer.leave(f"{writer.after}" if arrive else f"WAIT + {writer.after}")
 
 
+def _vote(writer: BlockWriter, decoded: Decoded) -> None:
+    """Wait with a predicate; `VOTED` reads the result in the block that follows."""
+    writer.refuse_guard(decoded)
+    barrier, *count, flag = decoded.ins
+    writer.line(f"m.barriers.vote(L, {writer.read(flag.operand, 'pred')})")
+    site = writer.constant(writer.site("none", "b32", 1))
+    number = writer.read(barrier.operand, "u32")
+    threads = writer.read(count[0].operand, "u32") if count else "None"
+    writer.line(f"m.barriers.wait(L, {number}, {threads}, None, {site})")
+    writer.leave(f"WAIT + {writer.after}")
+
+
+def _voted(writer: BlockWriter, decoded: Decoded) -> None:
+    writer.write(decoded.outs[0], f"m.barriers.result(L, {decoded.groups['op']!r})")
+
+
+#: The second half of bar.red, which `flow` puts at the start of the next block.
+VOTED: Final = Action("bar.red.result", "d =", _voted)
+_VOTE: Final = "d:t = a:u32 b:u32? c:pred"
+
 ROWS: Final = (
     Action("bra[.uni]", "= a", _branch),
     Action("brx.idx[.uni]", "= a:u32 b", _branch_indexed),
@@ -84,5 +104,9 @@ ROWS: Final = (
     Action("bar[.cta]<arrive:arrive>", "= a:u32 b:u32", _barrier),
     Action("barrier[.cta].sync[.aligned]", "= a:u32 b:u32?", _barrier),
     Action("barrier[.cta]<arrive:arrive>[.aligned]", "= a:u32 b:u32", _barrier),
+    Action("bar[.cta].red<op:popc><t:u32>", _VOTE, _vote),
+    Action("bar[.cta].red<op:and|or><t:pred>", _VOTE, _vote),
+    Action("barrier[.cta].red<op:popc>[.aligned]<t:u32>", _VOTE, _vote),
+    Action("barrier[.cta].red<op:and|or>[.aligned]<t:pred>", _VOTE, _vote),
     Action("nanosleep.u32", "= a", lambda writer, decoded: None),
 )

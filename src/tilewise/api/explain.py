@@ -102,7 +102,9 @@ def candidate_rows(explanation: Explanation) -> list[tuple[str, ...]]:
     base = next(
         (c.timing for c in explanation.candidates if c.variant == REFERENCE), None
     )
-    rows = [("variant", "median", "95 % interval", "speed", "status")]
+    rows: list[tuple[str, ...]] = [
+        ("variant", "median", "95 % interval", "speed", "status")
+    ]
     for candidate in explanation.candidates:
         time = candidate.timing
         figures = ("-", "-", "-")

@@ -49,6 +49,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     shape, values within the stated tolerance.
     """
 
+    __name__: str
+    __qualname__: str
+
     def __init__(self, function: Callable[P, R], name: str, options: Options) -> None:
         super().__init__(no_pack)
         functools.update_wrapper(self, function)
@@ -73,7 +76,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     __call__ = Dispatcher.__call__  # type: ignore[assignment]  # noqa: F811
 
     def __reduce__(self) -> str:
-        return cast(str, self.__qualname__)
+        return self.__qualname__
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:

@@ -23,9 +23,15 @@ same forms. It returns `out` and never writes an argument.
 class Engine(Protocol):
     """One way to make code for a problem; knows no other engine and no disk."""
 
-    name: str
-    toolchain: tuple[str, ...]
-    """The distributions whose exact versions are part of an artifact's key."""
+    @property
+    def name(self) -> str:
+        """The engine's name, the first word of its variants."""
+        ...
+
+    @property
+    def toolchain(self) -> tuple[str, ...]:
+        """The distributions whose exact versions are part of an artifact's key."""
+        ...
 
     def variants(self, problem: Problem, target: Target) -> Sequence[Variant]:
         """Return all variants, the simplest first, also those that it rejects."""

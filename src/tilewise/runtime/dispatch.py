@@ -60,7 +60,8 @@ class Dispatcher:
         """Run the kernel; `out=` is filled and returned when given."""
         if kwargs:
             args = self._bind(args, kwargs)
-        entry = self._entries.get(self._pack(*args) or python_key(args))
+        key = self._pack(*args) or python_key(args)
+        entry = self._entries.get(key)  # type: ignore[arg-type]
         if entry is None:
             return self._miss(args, out)
         entry.count += 1

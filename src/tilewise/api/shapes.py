@@ -27,7 +27,7 @@ def parse_signature(text: str, parameters: Sequence[str]) -> tuple[Axes, ...]:
     Raises ArgumentError when the text is not "(m,k),(k,n),...->(m,n)" or its
     operands are not as many as the parameters.
     """
-    match = re.fullmatch(r"((?:\([\w,]*\),?)+)->\(m,n\)", text.replace(" ", ""))
+    match = re.fullmatch(r"((?:\([\w,]*\),?)+)->\([\w,]*\)", text.replace(" ", ""))
     if match is None:
         raise ArgumentError(f"signature={text!r} is not like (m,k),(k,n),(n)->(m,n)")
     groups = re.findall(r"\(([\w,]*)\)", match.group(1))

@@ -1,0 +1,1 @@
+"""Worked examples that tests, benchmarks and the README share."""

@@ -1,0 +1,66 @@
+"""
+Layers of a trained network, and ridge regression, as tuned kernels.
+
+    mlp = Network.of(classifier)          # a fitted sklearn MLPClassifier
+    probabilities = mlp.predict_proba(x)  # (samples, features) -> (samples, classes)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.api.decorator import tuned_kernel
+
+__all__ = ["Network", "layer", "residuals"]
+
+
+@tuned_kernel(signature="(m,k),(k,n),(n),()->(m,n)")
+def layer(x: Any, w: Any, b: Any, activation: str = "relu") -> Any:
+    """
+    Compute one dense layer: (m, k) @ (k, n) + (n), then the activation.
+
+    `activation` is sklearn's name: identity, relu, tanh or logistic.
+    """
+    z = x @ w + b
+    if activation == "relu":
+        return np.maximum(z, 0)
+    if activation == "tanh":
+        return np.tanh(z)
+    if activation == "logistic":
+        return 1 / (1 + np.exp(-z))
+    return z
+
+
+@tuned_kernel(signature="(m,k),(k),(),(m),()->(m)")
+def residuals(x: Any, w: Any, intercept: Any, y: Any, scale: float = 1.0) -> Any:
+    """Compute scaled residuals of a linear model: (y - (x @ w + intercept)) * scale."""
+    return (y - (x @ w + intercept)) * scale
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The weights, biases and activation of a fitted classifier."""
+
+    weights: tuple[Any, ...]
+    biases: tuple[Any, ...]
+    activation: str
+
+    @classmethod
+    def of(cls, classifier: Any) -> Network:
+        """Take a fitted sklearn MLPClassifier's parameters."""
+        return cls(
+            tuple(classifier.coefs_),
+            tuple(classifier.intercepts_),
+            classifier.activation,
+        )
+
+    def predict_proba(self, x: Any) -> Any:
+        """Return class probabilities, shape (samples, classes)."""
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = layer(x, w, b, self.activation)
+        z = layer(x, self.weights[-1], self.biases[-1], "identity")
+        e = np.exp(z - z.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.variant import Variant
 
-__all__ = ["Decision", "DecisionTable", "Range", "Region", "TableKey", "cell"]
+__all__ = [
+    "Decision",
+    "DecisionTable",
+    "MeasurementRow",
+    "Point",
+    "Range",
+    "Region",
+    "TableKey",
+    "cell",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +120,19 @@ class DecisionTable:
     def find(self, point: Point) -> Decision | None:
         """Return the first decision whose region covers the point."""
         return next((d for d in self.decisions if d.covers(point)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRow:
+    """
+    One candidate's figures on one problem, never changed once written.
+
+    `writer` names the run that measured, so that two runs never share a row.
+    """
+
+    key: TableKey
+    point: Point
+    candidate: Candidate
+    provenance: Provenance = ()
+    writer: str = ""
+    made_utc: str = ""

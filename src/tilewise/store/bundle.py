@@ -7,26 +7,28 @@ It is written whole by renaming, read whole, and never changed in place.
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from tilewise.model.decision import DecisionTable
+from tilewise.model.decision import DecisionTable, TableKey
 from tilewise.model.variant import Artifact
+from tilewise.store.decisions import order, table_name
 from tilewise.store.records import Fault, decode, encode
+from tilewise.store.warn import warn_once
 
-__all__ = ["Bundle", "read_bundle", "write_bundle"]
+__all__ = ["Bundle", "BundleLayer", "read_bundle", "write_bundle"]
 
 KIND = "bundle"
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Artifacts by key and decision tables by name."""
+    """Artifacts with their keys, and decision tables."""
 
-    artifacts: dict[str, Artifact] = field(default_factory=dict)
-    tables: dict[str, DecisionTable] = field(default_factory=dict)
+    artifacts: tuple[tuple[str, Artifact], ...] = ()
+    tables: tuple[DecisionTable, ...] = ()
 
 
 def read_bundle(path: Path) -> Bundle | Fault:
@@ -39,23 +41,61 @@ def read_bundle(path: Path) -> Bundle | Fault:
 
 
 def write_bundle(
-    path: Path, artifacts: Mapping[str, Artifact], tables: Mapping[str, DecisionTable]
-) -> int:
+    path: Path,
+    artifacts: Iterable[tuple[str, Artifact]],
+    tables: Iterable[DecisionTable],
+) -> Bundle:
     """
-    Write a bundle and return its size in bytes.
+    Write a bundle and return it.
 
-    Keys are sorted and no time is written, so equal contents give equal bytes.
-    Raises OSError when the file can't be written.
+    All is sorted and no time of writing is in it, so equal contents give equal
+    bytes. Raises OSError when the file can't be written.
     """
-    data = encode(
-        KIND, Bundle(dict(sorted(artifacts.items())), dict(sorted(tables.items())))
+    bundle = Bundle(
+        tuple(sorted(artifacts, key=lambda item: item[0])),
+        tuple(sorted(tables, key=order)),
     )
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return len(data)
+        with beside.open("xb") as file:
+            file.write(encode(KIND, bundle))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return bundle
+
+
+class BundleLayer:
+    """A bundle below the writable layer, read when it is first asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def bundle(self) -> Bundle:
+        """Read the bundle; a bad one is an empty one with one warning."""
+        found = read_bundle(self.path)
+        if isinstance(found, Fault):
+            warn_once(self.path, found.reason)
+            return Bundle()
+        return found
+
+    @cached_property
+    def artifacts(self) -> dict[str, Artifact]:
+        """The artifacts by key."""
+        return dict(self.bundle.artifacts)
+
+    @cached_property
+    def tables(self) -> dict[str, DecisionTable]:
+        """The tables by the text under which a store keeps them."""
+        return {table_name(table.key): table for table in self.bundle.tables}
+
+    def artifact(self, key: str) -> Artifact | None:
+        """Return an artifact, or None."""
+        return self.artifacts.get(key)
+
+    def table(self, key: TableKey) -> DecisionTable | None:
+        """Return a table, or None."""
+        return self.tables.get(table_name(key))

@@ -12,47 +12,59 @@ __all__ = ["default_directory", "private", "untrusted"]
 
 
 def default_directory(settings: Settings) -> Path | str:
-    """Return the store's directory, or why there is none."""
+    """Return the store's directory, absolute, or why there is none."""
     if settings.cache_dir is not None:
-        return settings.cache_dir
+        return settings.cache_dir.absolute()
     import platformdirs
 
     try:
         found = platformdirs.user_cache_path("tilewise", appauthor=False)
     except (RuntimeError, OSError, KeyError) as error:
-        return f"the user has no cache directory: {error}"
-    return found if found.is_absolute() else "the user has no home directory"
+        return f"the user has no cache directory ({error}); set TILEWISE_CACHE_DIR"
+    if not found.is_absolute():
+        return "the user has no home directory; set TILEWISE_CACHE_DIR"
+    return found
 
 
 def private(directory: Path) -> str | None:
-    """Make a directory that only its user reads; returns why that failed."""
+    """
+    Make a directory, and those above it, for this user alone.
+
+    Returns why that failed, or None. What is there already keeps its mode: a
+    directory that others could write may hold what they put there.
+    """
+    missing = [directory, *directory.parents]
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.access(directory, os.W_OK) and owned(directory):
-            directory.chmod(0o700)
+        while missing and missing[-1].exists():
+            missing.pop()
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
+        if not directory.is_dir():
+            return "it is no directory"
     except OSError as error:
-        return f"the directory can't be made: {error.strerror or error}"
+        return f"it can't be made: {error.strerror or error}"
     return None
-
-
-def owned(path: Path) -> bool:
-    """Say whether a path belongs to this user (always where systems have no uid)."""
-    getuid = getattr(os, "getuid", None)
-    return getuid is None or path.stat().st_uid == getuid()
 
 
 def untrusted(directory: Path) -> str | None:
     """
     Return why native code from a directory may not be loaded, or None.
 
-    It must belong to this user, and no one else may write it.
+    It must belong to this user, no one else may write it, and no directory above it
+    may be one where anyone can exchange another's entries.
     """
+    if os.name != "posix":
+        return None
     try:
-        if not owned(directory):
-            return "it belongs to another user"
-        mode = directory.stat().st_mode
+        found = directory.stat()
+        above = [(path, path.stat().st_mode) for path in directory.absolute().parents]
     except OSError as error:
         return f"it can't be looked at: {error.strerror or error}"
-    if os.name == "posix" and mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if found.st_uid != os.geteuid():
+        return "it belongs to another user"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "other users can write it"
+    for path, mode in above:
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"other users can write {path}"
     return None

@@ -1,159 +1,208 @@
 """
 The store as the rest sees it: one writable layer above read-only ones.
 
-Artifacts and decisions live in two caches: the first is capped, the second is never
-evicted, so that small records do not vanish because big ones churn.
+Artifacts and decisions lie in two directories: the first is capped, the second never
+evicts, so that small records do not vanish because big ones churn.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from tilewise.model.decision import Decision, DecisionTable, TableKey
+from tilewise.model.decision import DecisionTable, MeasurementRow, TableKey
 from tilewise.model.variant import Artifact
 from tilewise.settings import Settings, current
-from tilewise.store.bundle import Bundle, read_bundle
-from tilewise.store.cache import RecordCache
-from tilewise.store.place import default_directory, untrusted
+from tilewise.store.artifacts import ArtifactStore, Entry
+from tilewise.store.bundle import Bundle, BundleLayer, read_bundle, write_bundle
+from tilewise.store.database import Database
+from tilewise.store.decisions import DecisionRecords, merge_tables
+from tilewise.store.place import default_directory
 from tilewise.store.records import Fault
+from tilewise.store.sweep import Pruned, sweep
 from tilewise.store.warn import warn_once
 
-__all__ = ["Store", "merge_tables", "open_store", "table_name"]
+__all__ = ["Absorbed", "Store", "open_store"]
 
-UNBOUNDED = 1 << 60
+
+@dataclass(frozen=True, slots=True)
+class Absorbed:
+    """How much of a bundle came into the store."""
+
+    artifacts: int
+    tables: int
 
 
 class Store:
     """
     Artifacts by key and decision tables by (fingerprint, kernel, table).
 
-    Every fault is a miss with one warning; nothing here raises for the state of a
-    disk. `directory` is None where there is no place to write.
+    Nothing here raises for the state of a disk: every fault is a miss with one
+    warning. `directory` is None where there is no place to write.
     """
 
     def __init__(self, settings: Settings) -> None:
         place = default_directory(settings)
         if isinstance(place, str):
             warn_once("the store", place)
-        self.directory: Path | None = None if isinstance(place, str) else place
-        self.readonly = settings.readonly
-        self.bundle = load_bundle(settings.bundle)
-        root = self.directory or Path("/nonexistent")
-        off = self.directory is None or settings.readonly
-        self.artifacts = RecordCache(
-            root / "artifacts", "artifact", Artifact, off,
-            size_limit=settings.cache_max_bytes,
-            eviction_policy="least-recently-used",
-        )  # fmt: skip
-        self.decisions_cache = RecordCache(
-            root / "decisions", "decisions", DecisionTable, off,
-            size_limit=UNBOUNDED, eviction_policy="none",
-        )  # fmt: skip
+        self.directory = None if isinstance(place, str) else place
+        self.readonly = settings.readonly or self.directory is None
+        root = self.directory or Path(NOWHERE)
+        size = settings.cache_max_bytes
+        self.own = ArtifactStore(root / "artifacts", self.readonly, size)
+        self.records = DecisionRecords(root / "decisions", self.readonly)
+        self.layers = (BundleLayer(settings.bundle),) if settings.bundle else ()
+
+    @property
+    def databases(self) -> tuple[Database, Database]:
+        """The two databases of the writable layer."""
+        return self.own.database, self.records.database
+
+    # Artifacts.
 
     def artifact(self, key: str) -> Artifact | None:
-        """Return compiled code; native objects only from a trusted place."""
-        found: Artifact | None = None
-        if self.directory is not None:
-            found = self.artifacts.get(key)
-        if found is not None and found.kind == "object":
-            reason = untrusted(self.artifacts.directory)
-            if reason is not None:
-                warn_once(self.artifacts.directory, f"code is not loaded: {reason}")
-                found = None
-        if found is None and self.bundle is not None:
-            found = self.bundle.artifacts.get(key)
+        """Return compiled code, from the first layer that has it."""
+        found = self.own.get(key)
+        for layer in self.layers:
+            found = found or layer.artifact(key)
         return found
 
     def keep_artifact(self, key: str, artifact: Artifact) -> bool:
-        """Keep compiled code; an empty one is refused."""
-        return bool(artifact.code) and self.artifacts.put(key, artifact)
+        """Keep compiled code; returns whether it is known to be kept."""
+        return self.own.put(key, artifact)
 
     def evict_artifact(self, key: str, reason: str) -> None:
         """Remove compiled code that could not be used, and say why."""
-        warn_once(f"{self.artifacts.directory} [{key[:24]}]", f"evicted: {reason}")
-        self.artifacts.delete(key)
+        self.own.evict(key, reason)
+
+    def entries(self) -> list[Entry]:
+        """Return what compiled code is kept, the most recently used first."""
+        return self.own.entries()
+
+    # Decisions.
 
     def decisions(self, key: TableKey) -> DecisionTable | None:
-        """Return a decision table, the bundle's decisions after the own ones."""
-        name = table_name(key)
-        own: DecisionTable | None = None
-        if self.directory is not None:
-            own = self.decisions_cache.get(name)
-        shipped = self.bundle.tables.get(name) if self.bundle else None
-        if own is None or shipped is None:
-            return own or shipped
-        return merge_tables(shipped, own)
+        """Return a decision table: own decisions first, then those of each layer."""
+        found = self.records.table(key)
+        for layer in self.layers:
+            shipped = layer.table(key)
+            if shipped is not None:
+                found = merge_tables(shipped, found) if found else shipped
+        return found
 
     def keep_decisions(self, table: DecisionTable) -> DecisionTable | None:
         """
         Merge a table into the stored one, in one transaction.
 
         New decisions replace those of the same region and keep the others. Returns
-        the merged table, or None where nothing could be written.
+        the merged table, or None where it is not known to be kept.
         """
-        return self.decisions_cache.change(
-            table_name(table.key), lambda old: merge_tables(old, table)
-        )
+        return self.records.merge(table)
 
     def tables(self) -> list[DecisionTable]:
-        """Return all decision tables, the bundle's that are not overridden too."""
-        found = dict(self.decisions_cache.items())
-        shipped = self.bundle.tables if self.bundle else {}
-        return [table for _, table in sorted({**shipped, **found}.items())]
+        """Return the tables of all layers, each as `decisions` gives it."""
+        shipped = [table for layer in self.layers for table in layer.tables.values()]
+        keys = {table.key: table for table in [*shipped, *self.records.tables()]}
+        return [table for key in keys if (table := self.decisions(key)) is not None]
+
+    def elsewhere(self, key: TableKey) -> tuple[str, ...]:
+        """Return the other hardware for which a kernel's table is decided."""
+        same = (t.key.fingerprint for t in self.tables() if is_sibling(t.key, key))
+        return tuple(sorted(set(same)))
 
     def forget_kernel(self, name: str) -> int:
         """Remove the decisions of a kernel by name; returns how many tables."""
-        doomed = [k for k, t in self.decisions_cache.items() if t.kernel_name == name]
-        return sum(self.decisions_cache.delete(key) for key in doomed)
+        return self.records.remove(name)
+
+    def stamp(self) -> tuple[int, ...]:
+        """Return numbers that change when any process writes a decision."""
+        return self.records.stamp()
+
+    def add_rows(self, rows: Iterable[MeasurementRow]) -> int:
+        """Add measurements; one that is there stays as it is. Returns how many came."""
+        return 0 if self.readonly else self.records.add_rows(rows)
+
+    def rows(self, key: TableKey) -> list[MeasurementRow]:
+        """Return the measurements of a table, in the order of time."""
+        return self.records.rows(key)
+
+    # The whole.
+
+    def size_bytes(self) -> int:
+        """Return what the writable layer holds on disk (bytes)."""
+        return sum(database.volume() for database in self.databases)
+
+    def verify(self) -> list[tuple[str, Fault]]:
+        """Remove the bad records and return them with what is wrong."""
+        return [*self.own.verify(), *self.records.verify()]
+
+    def prune(self) -> Pruned:
+        """Hold the cap, and remove what killed writers and broken databases left."""
+        if self.readonly:
+            return Pruned()
+        swept = [sweep(database) for database in self.databases]
+        culled = Pruned(records=self.own.cull())
+        return sum(swept, culled)
 
     def clear(self) -> int:
         """Remove everything from the writable layer; returns the number of records."""
-        return self.artifacts.clear() + self.decisions_cache.clear()
+        return sum(database.clear() for database in self.databases)
+
+    def export(self, path: Path) -> Bundle:
+        """Write all layers to one file; raises OSError where that does not go."""
+        shipped = [item for layer in self.layers for item in layer.bundle.artifacts]
+        artifacts = dict([*shipped, *self.own.items()])
+        return write_bundle(path, artifacts.items(), self.tables())
+
+    def absorb(self, path: Path) -> Absorbed | Fault:
+        """
+        Merge a bundle file into the writable layer, or say why it can't be read.
+
+        Of two decisions for one region the later stays.
+        """
+        bundle = read_bundle(path)
+        if isinstance(bundle, Fault):
+            return bundle
+        kept = [self.keep_artifact(key, one) for key, one in bundle.artifacts]
+        merged = [self.records.merge(table, by_age=True) for table in bundle.tables]
+        return Absorbed(sum(kept), sum(table is not None for table in merged))
 
     def close(self) -> None:
-        """Close both databases."""
-        self.artifacts.close()
-        self.decisions_cache.close()
+        """Close both databases; the next use opens them again."""
+        for database in self.databases:
+            database.close()
 
 
-def load_bundle(path: Path | None) -> Bundle | None:
-    """Read the bundle that the settings name; a bad one is a miss with one warning."""
-    if path is None:
-        return None
-    found = read_bundle(path)
-    if isinstance(found, Fault):
-        warn_once(path, found.reason)
-        return None
-    return found
+NOWHERE = "/nonexistent/tilewise"
 
 
-def table_name(key: TableKey) -> str:
-    """Return the text under which a table is kept."""
-    parts = "\0".join((key.fingerprint, key.kernel, key.table)).encode()
-    return hashlib.sha256(parts, usedforsecurity=False).hexdigest()
+def is_sibling(one: TableKey, other: TableKey) -> bool:
+    """Say whether two keys differ in the hardware alone."""
+    same = (one.kernel, one.table) == (other.kernel, other.table)
+    return same and one.fingerprint != other.fingerprint
 
 
-def merge_tables(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
-    """Put new decisions before the old ones of other regions."""
-    if old is None:
-        return new
-    regions = {decision.region for decision in new.decisions}
-    rest: tuple[Decision, ...] = tuple(
-        decision for decision in old.decisions if decision.region not in regions
-    )
-    return DecisionTable(new.key, new.kernel_name, new.decisions + rest)
-
-
-STORES: dict[Settings, Store] = {}
-LOCK = threading.Lock()
+STORES: dict[tuple[object, ...], Store] = {}
+OPEN = 4
+"""How many stores a process keeps open; one that is used again opens again."""
 
 
 def open_store() -> Store:
-    """Return the process's store for the settings as they are now."""
+    """
+    Return the process's store for the settings as they are now.
+
+    Threads that come at once may get different objects for one place; that is as
+    safe as several processes are.
+    """
     settings = current()
-    with LOCK:
-        if settings not in STORES:
-            STORES[settings] = Store(settings)
-        return STORES[settings]
+    place = default_directory(settings)
+    key = (place, settings.cache_max_bytes, settings.readonly, settings.bundle)
+    store = STORES.get(key)
+    if store is None:
+        store = STORES.setdefault(key, Store(settings))
+        for old in list(STORES)[:-OPEN]:
+            dropped = STORES.pop(old, None)
+            if dropped is not None:
+                dropped.close()
+    return store

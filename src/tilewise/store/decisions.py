@@ -1,0 +1,125 @@
+"""Decision tables, merged in one transaction, and rows of immutable measurements."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from tilewise.model.decision import DecisionTable, MeasurementRow, TableKey
+from tilewise.store.database import Database
+from tilewise.store.records import Fault
+from tilewise.store.shelf import Shelf
+
+__all__ = ["DecisionRecords", "merge_tables", "newest_first", "table_name"]
+
+UNBOUNDED = 1 << 60
+IN_THE_DATABASE = 1 << 24
+"""Values up to this size (bytes) lie in the database itself, not in files."""
+
+
+class DecisionRecords:
+    """Tables and rows in one directory; nothing is ever evicted."""
+
+    def __init__(self, directory: Path, readonly: bool) -> None:
+        self.database = Database(
+            directory,
+            readonly,
+            size_limit=UNBOUNDED,
+            eviction_policy="none",
+            disk_min_file_size=IN_THE_DATABASE,
+        )
+        self.shelf = Shelf(self.database, "table", DecisionTable)
+        self.measured = Shelf(self.database, "row", MeasurementRow)
+
+    def table(self, key: TableKey) -> DecisionTable | None:
+        """Return the table of a key, or None."""
+        return self.shelf.get(table_name(key))
+
+    def merge(self, table: DecisionTable, by_age: bool = False) -> DecisionTable | None:
+        """
+        Merge a table into the stored one, which is read again in the transaction.
+
+        New decisions replace those of the same region and keep the others; `by_age`
+        the later one of a region stays. Returns the merged table, or None where it
+        is not known to be kept.
+        """
+        join = newest_first if by_age else merge_tables
+        return self.shelf.change(table_name(table.key), lambda old: join(old, table))
+
+    def tables(self) -> list[DecisionTable]:
+        """Return all tables, by kernel and key."""
+        return sorted((t for _, t in self.shelf.items()), key=order)
+
+    def remove(self, which: str | TableKey) -> int:
+        """Remove a kernel's tables by its name, or one table; returns how many."""
+        if isinstance(which, TableKey):
+            names = [table_name(which)]
+        else:
+            names = [n for n, t in self.shelf.items() if t.kernel_name == which]
+        for name in names:
+            for key in self.measured.keys(f"{name}/"):
+                self.measured.delete(key)
+        return sum(self.shelf.delete(name) for name in names)
+
+    def add_rows(self, rows: Iterable[MeasurementRow]) -> int:
+        """Add measurements; one that is there stays as it is. Returns how many came."""
+        return sum(self.measured.add(row_name(row), row) for row in rows)
+
+    def rows(self, key: TableKey) -> list[MeasurementRow]:
+        """Return the measurements of a table, in the order of time."""
+        found = [row for _, row in self.measured.items(f"{table_name(key)}/")]
+        return sorted(found, key=lambda row: (row.made_utc, row_name(row)))
+
+    def verify(self) -> list[tuple[str, Fault]]:
+        """Remove the bad records and return them with what is wrong."""
+        return [*self.shelf.faults(), *self.measured.faults()]
+
+    def stamp(self) -> tuple[int, ...]:
+        """Return numbers that change when any process writes a decision."""
+        return self.database.stamp()
+
+
+def order(table: DecisionTable) -> tuple[str, ...]:
+    """Sort tables by kernel, then by key."""
+    key = table.key
+    return (table.kernel_name, key.fingerprint, key.kernel, key.table)
+
+
+def digest(*parts: str) -> str:
+    """Return the SHA-256 of texts, each behind its length."""
+    hashed = hashlib.sha256(usedforsecurity=False)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        hashed.update(b"%d:" % len(data) + data)
+    return hashed.hexdigest()
+
+
+def table_name(key: TableKey) -> str:
+    """Return the text under which a table is kept; the label takes no part."""
+    return digest(key.fingerprint, key.kernel, key.table)
+
+
+def row_name(row: MeasurementRow) -> str:
+    """Return the text under which a measurement is kept."""
+    point, provenance = repr(row.point), repr(row.provenance)
+    parts = (point, str(row.candidate.variant), provenance, row.writer)
+    return f"{table_name(row.key)}/{digest(*parts)}"
+
+
+def merge_tables(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
+    """Put new decisions before the old ones of other regions."""
+    if old is None:
+        return new
+    regions = {decision.region for decision in new.decisions}
+    rest = tuple(d for d in old.decisions if d.region not in regions)
+    return replace(new, decisions=new.decisions + rest)
+
+
+def newest_first(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
+    """Keep the later decision of each region, the latest first."""
+    every = new.decisions + (old.decisions if old else ())
+    latest = sorted(every, key=lambda decision: decision.made_utc, reverse=True)
+    kept = {d.region: d for d in reversed(latest)}
+    return replace(new, decisions=tuple(d for d in latest if kept[d.region] is d))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import cache
-from importlib import metadata
 
 from tilewise.errors import EngineError
 from tilewise.model.variant import Target
@@ -86,6 +85,8 @@ def toolchain_versions(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 def version_of(name: str) -> str:
     """Return a distribution's version; EngineError where it is not installed."""
+    from importlib import metadata  # 12 ms, spared where nothing is looked up
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,13 +39,19 @@ def cpu() -> Cpu:
     another's identity there.
     """
     found = parse_cpu(cpu_text())
-    return found if found.name else Cpu(platform.machine() or "unknown")
+    if found.name:
+        return found
+    import platform  # 3 ms, seldom needed
+
+    return Cpu(platform.machine())
 
 
 def cpu_text(root: Path = Path("/"), system: str = sys.platform) -> str:
     """Return the text that describes the CPU on this system, or ""."""
     try:
         if system == "darwin":
+            import subprocess  # 7 ms, needed here only
+
             command = ["/usr/sbin/sysctl", "machdep.cpu"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             return done.stdout

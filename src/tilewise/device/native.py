@@ -10,20 +10,33 @@ and kernel are compiled once, into one object; loading it needs llvmlite alone.
 from __future__ import annotations
 
 import ctypes
+import struct
 import sysconfig
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tilewise.errors import EngineError
 
-__all__ = ["ENTRY", "Parameter", "is_gil_build", "load", "wrapper_ir"]
+__all__ = [
+    "ENTRY",
+    "Parameter",
+    "from_ir",
+    "is_gil_build",
+    "load",
+    "sealed",
+    "undefined",
+    "wrapper_ir",
+]
 
 ENTRY = "tilewise_call"
 METH_FASTCALL = 0x80
 SYMBOLS = (
     "PyFloat_AsDouble", "PyLong_AsLongLong", "PyErr_Occurred", "Py_IncRef",
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_IsTrue",
+    "PyBytes_FromStringAndSize",
 )  # fmt: skip
 RELEASE_WORK = 1 << 19
 """Multiply-adds from which a wrapper lets other threads run (about 20 us)."""
@@ -67,8 +80,8 @@ def wrapper_ir(
     Write the IR of a wrapper that calls `kernel` and returns argument `result`.
 
     The kernel has numba's convention: two pointers for a result and an error that it
-    does not use, then its parameters. `work` are the places of the parameters whose product is the amount of work;
-    where it is large the GIL is released during the kernel.
+    does not use, then its parameters. `work` are the places of the parameters whose
+    product is the amount of work; where it is large the GIL is released meanwhile.
     """
     lines, types = [], ", ".join(p.type for p in parameters)
     for number, parameter in enumerate(parameters):
@@ -196,8 +209,46 @@ VALUES: dict[str, Callable[[int, Parameter], list[str]]] = {
 }  # fmt: skip
 
 
-MAGICS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\x64\x86")
-"""How object files of Linux, macOS and Windows begin."""
+MAGIC = b"tilewise object 1\n"
+
+
+def sealed(code: bytes, symbols: Sequence[str] = ()) -> bytes:
+    """
+    Put an object behind its checksum and the symbols that it takes from outside.
+
+    LLVM ends the process over a damaged object or a missing symbol, so both are
+    looked at before it sees them.
+    """
+    names = "\n".join(symbols).encode()
+    body = struct.pack("<I", len(names)) + names + code
+    return MAGIC + struct.pack("<QI", len(body), zlib.crc32(body)) + body
+
+
+def unsealed(code: bytes) -> tuple[bytes, list[str]]:
+    """Return an object and its symbols; EngineError where it is not as it was made."""
+    start = len(MAGIC) + 12
+    if not code.startswith(MAGIC) or len(code) < start + 4:
+        raise EngineError("the native code is no sealed object")
+    size, check = struct.unpack_from("<QI", code, len(MAGIC))
+    body = code[start:]
+    if (len(body), zlib.crc32(body)) != (size, check):
+        raise EngineError("the native code is damaged: its checksum differs")
+    (count,) = struct.unpack_from("<I", body)
+    return body[4 + count :], body[4 : 4 + count].decode().split()
+
+
+def undefined(code: bytes) -> list[str]:
+    """Return the names that an ELF object takes from outside; [] for other kinds."""
+    import llvmlite.binding as llvm
+
+    if not code.startswith(b"\x7fELF"):
+        return []
+    parts = {s.name(): s.data() for s in llvm.ObjectFileRef.from_data(code).sections()}
+    texts, names = parts[b".strtab"], []
+    for at, _, _, section, _, _ in struct.iter_unpack("<IBBHQQ", parts[b".symtab"]):
+        if at and section == 0:
+            names.append(texts[at : texts.index(b"\0", at)].decode())
+    return names
 
 
 class MethodDef(ctypes.Structure):
@@ -215,29 +266,69 @@ KEPT: list[Any] = []
 
 def load(code: bytes) -> Callable[..., Any]:
     """
-    Make an object with a wrapper callable.
+    Make a sealed object with a wrapper callable.
 
-    Raises EngineError when it is no object or has no wrapper.
+    Raises EngineError when it is damaged, has no wrapper or lacks a symbol.
     """
     import llvmlite.binding as llvm
 
-    if len(code) < 64 or not code.startswith(MAGICS):
-        raise EngineError("the native code is no object file")
+    plain, symbols = unsealed(code)
+    engine = execution_engine("")
+    for name in symbols:
+        if not (llvm.address_of_symbol(name) or named_in_libm(name)):
+            raise EngineError(f"the native code needs {name}, which is not here")
+    engine.add_object_file(llvm.ObjectFileRef.from_data(plain))
+    return builtin(engine, ENTRY)
+
+
+def named_in_libm(name: str) -> bool:
+    """Tell LLVM where a function of the C mathematics library is, if it is there."""
+    import llvmlite.binding as llvm
+
+    try:
+        found = getattr(ctypes.CDLL("libm.so.6"), name)
+    except (OSError, AttributeError):
+        return False
+    llvm.add_symbol(name, ctypes.cast(found, ctypes.c_void_p).value)
+    return True
+
+
+def from_ir(ir: str, entry: str) -> Callable[..., Any]:
+    """Compile IR in this process and make its METH_FASTCALL function callable."""
+    return builtin(execution_engine(ir), entry)
+
+
+def execution_engine(ir: str) -> Any:
+    """
+    Return an LLVM engine with a module; Python's functions are known to it.
+
+    The module is not optimised: its first use would cost a process 10 ms.
+    """
+    import llvmlite.binding as llvm
+
+    prepare_llvm()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=0)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(ir), machine)
+
+
+@cache
+def prepare_llvm() -> None:
+    """Initialise LLVM and name Python's functions, once a process."""
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in SYMBOLS:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         llvm.add_symbol(name, address)
-    machine = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    try:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    except RuntimeError as error:
-        raise EngineError(f"the native code is damaged: {error}") from error
+
+
+def builtin(engine: Any, entry: str) -> Callable[..., Any]:
+    """Make a Python function of an entry; EngineError where there is none."""
     engine.finalize_object()
-    address = engine.get_function_address(ENTRY)
+    address = engine.get_function_address(entry)
     if not address:
-        raise EngineError(f"the native code has no entry {ENTRY}")
+        raise EngineError(f"the native code has no entry {entry}")
     definition = MethodDef(b"run", address, METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCMethod_New
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 4

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from tilewise.model.expr import Node
-from tilewise.model.ops import WEAK, loop_dtypes, lookup
+from tilewise.model.ops import WEAK, lookup, loop_dtypes
 from tilewise.model.spec import Spec
 
-__all__ = ["C", "PYTHON", "Language", "Rendered", "render", "unrendered"]
+__all__ = ["PYTHON", "C", "Language", "Rendered", "render", "unrendered"]
 
 DTYPES = ("bool", "int32", "int64", "float32", "float64")
 """The dtypes that generated code computes in."""

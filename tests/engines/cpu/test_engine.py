@@ -62,7 +62,8 @@ def served(seed: int, dtype: str) -> tuple[Any, Any, Any] | None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seed", range(3000, 3016))
 def test_random_kernels_equal_the_function(method: str, seed: int) -> None:
-    """Values agree to the last digits; the products are exact by construction.
+    """
+    Values agree to the last digits; the products are exact by construction.
 
     One element in fifty may differ: floor, sign and comparisons turn a last digit of
     an exponential into another branch.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.device.native import wrapper_ir
+from tilewise.device.native import sealed, undefined, wrapper_ir
 from tilewise.engines.cpu import mathlib
 from tilewise.engines.cpu.source import Kernel
 
@@ -16,7 +16,7 @@ __all__ = ["object_code"]
 
 def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
     """
-    Compile a kernel with its wrapper into one object.
+    Compile a kernel with its wrapper into one sealed object.
 
     Raises what numba or LLVM raises for source that does not compile.
     """
@@ -30,7 +30,8 @@ def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
     machine = llvm.Target.from_triple(triple).create_target_machine(
         cpu=name, features=features, opt=3, reloc="static", codemodel="large"
     )
-    return bytes(machine.emit_object(module))
+    code = bytes(machine.emit_object(module))
+    return sealed(code, undefined(code))
 
 
 def numba_ir(kernel: Kernel) -> tuple[str, str]:
@@ -92,7 +93,6 @@ def rebound(function: Any, names: dict[str, Any], inlined: Any) -> Any:
 
 def by_width(overload: Any, types: Any, narrow: Any, wide: Any) -> Any:
     """Return a function that calls the float32 or the float64 form."""
-
     # numba compares parameters with their annotations: lambdas have none.
     chosen = lambda x: x  # noqa: E731
     first, second = lambda x: narrow(x), lambda x: wide(x)  # noqa: PLW0108

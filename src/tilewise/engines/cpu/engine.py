@@ -1,6 +1,4 @@
-"""
-The CPU engine: NumPy's product and one compiled pass, or a small kernel of its own.
-"""
+"""The CPU engine: NumPy's product and one compiled pass, or a small kernel."""
 
 from __future__ import annotations
 

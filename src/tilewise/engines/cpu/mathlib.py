@@ -1,3 +1,4 @@
+# ruff: noqa: D401, PLR0124 - x != x is the vectorising test for NaN
 """
 The functions that CPU kernels call, as plain Python that numba compiles.
 
@@ -68,7 +69,7 @@ def exp_f8(x: Any) -> Any:
 
 
 def tanh_f4(x: Any) -> Any:
-    """tanh in float32: a polynomial below 0.625, else 1 - 2 / (e^2|x| + 1)."""
+    """Tanh in float32: a polynomial below 0.625, else 1 - 2 / (e^2|x| + 1)."""
     a = abs(x)
     q = x * x
     p = f4(-5.70498872745e-3)
@@ -83,7 +84,7 @@ def tanh_f4(x: Any) -> Any:
 
 
 def tanh_f8(x: Any) -> Any:
-    """tanh in float64: Cephes' rational form below 0.625; see `tanh_f4`."""
+    """Tanh in float64: Cephes' rational form below 0.625; see `tanh_f4`."""
     a = abs(x)
     q = x * x
     p = f8(-9.64399179425052238628e-1)
@@ -196,7 +197,7 @@ def heaviside(x: Any, y: Any) -> Any:
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """x modulo y with the sign of y, as NumPy's npy_divmod."""
+    """X modulo y with the sign of y, as NumPy's npy_divmod."""
     r = np.fmod(x, y)
     if r != 0:
         return r + y if (r < 0) != (y < 0) else r

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from tilewise.model.measurement import Candidate
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 
-__all__ = ["Explanation", "Stats", "TuneReport", "candidate_rows"]
+__all__ = ["Explanation", "Stats", "TuneReport", "aligned", "candidate_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Explanation:
             lines += [f"  problem: {sizes}", f"  {problem.label}"]
         if self.region is not None:
             lines.append("  region: " + ", ".join(map(str, self.region)))
-        lines += ["  " + row for row in table(candidate_rows(self))]
+        lines += ["  " + row for row in aligned(candidate_rows(self))]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def microseconds(value: float) -> str:
     return f"{value:.2f} us" if value < 1e3 else f"{value / 1e3:.2f} ms"
 
 
-def table(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Align rows of text in columns."""
     if not rows:
         return []
@@ -140,10 +140,21 @@ def table(rows: list[tuple[str, ...]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TuneReport:
-    """The resolutions after a tuning, one per problem; `str()` is a table."""
+    """
+    The resolutions after a tuning, one per problem; `str()` is a table.
+
+    `interrupted` says that Ctrl-C ended it before the last problem.
+    """
 
     kernel: str
     resolutions: tuple[Resolution, ...]
+    interrupted: bool = False
 
     def __str__(self) -> str:
-        return "\n\n".join(str(Explanation(self.kernel, r)) for r in self.resolutions)
+        parts = [str(Explanation(self.kernel, r)) for r in self.resolutions]
+        if self.interrupted:
+            parts.append(
+                f"{self.kernel}: interrupted; what stands above is kept, "
+                f"{len(self.resolutions)} problems"
+            )
+        return "\n\n".join(parts)

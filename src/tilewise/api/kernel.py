@@ -15,6 +15,7 @@ from tilewise.api.bound import BoundKernel
 from tilewise.api.explain import Explanation, Stats, TuneReport
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel
 from tilewise.api.out import check_out
+from tilewise.api.progress import progress_of
 from tilewise.api.registry import register
 from tilewise.api.shapes import arguments_at, default_forms
 from tilewise.build.build import Counts
@@ -66,14 +67,14 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         self._methods: dict[type, MethodKernel] = {}
         register(self)
 
-    @overload  # type: ignore[override]
+    @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
     @overload
     def __call__(self, *args: Any, out: A, **kwargs: Any) -> A: ...
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Run the kernel; see the class. `out=` is filled and returned."""
 
-    __call__ = Dispatcher.__call__  # type: ignore[assignment]  # noqa: F811
+    __call__ = Dispatcher.__call__  # noqa: F811
 
     def __reduce__(self) -> str:
         return self.__qualname__
@@ -178,6 +179,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         residency: str = "host",
         force: bool = False,
         budget_s: float | None = None,
+        progress: bool | None = None,
     ) -> TuneReport:
         """
         Measure every applicable variant and keep the winner of each region.
@@ -186,23 +188,40 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         arguments are made. Inputs are never written, outputs are poisoned, so a
         variant that leaves an element unwritten is rejected. What is decided
         already is measured again only with `force`. `budget_s` bounds measuring
-        (seconds a problem); compiling is counted apart. Raises SettingError when
+        (seconds a problem); compiling is counted apart. `progress` shows a bar on a
+        terminal, or lines elsewhere when True. Ctrl-C keeps what is decided by then and
+        the report says so. Raises SettingError when
         TILEWISE_TUNE=off or TILEWISE_READONLY forbids writing.
         """
-        whole = [(None, None, None)] if shapes is None else shapes
-        resolutions = []
-        for sizes in whole:
-            question = self._question(args, sizes, dtype, residency)
-            if mode_of(question) == "off":
-                raise SettingError("TILEWISE_TUNE", "off", "auto or force to tune")
-            resolver = self._resolver()
-            resolution = resolver.look(question)
-            if force or resolution.grade != "measured":
-                self._settle(resolver, question, budget_s)
-                resolution = resolver.look(question)
-            resolutions.append(resolution)
+        problems = [(None, None, None)] if shapes is None else list(shapes)
+        resolutions: list[Resolution] = []
+        show = progress_of(self._subject.name, len(problems), progress)
+        interrupted = False
+        with show.shown():
+            for sizes in problems:
+                question = self._question(args, sizes, dtype, residency)
+                if mode_of(question) == "off":
+                    raise SettingError("TILEWISE_TUNE", "off", "auto or force to tune")
+                show.begin("x".join(map(str, sizes)) if args == () else "")
+                try:
+                    resolutions.append(self._tuned(question, force, budget_s))
+                except KeyboardInterrupt:
+                    interrupted = True
+                    break
+                show.end(resolutions[-1])
         self._clear()
-        return TuneReport(self._subject.name, tuple(resolutions))
+        return TuneReport(self._subject.name, tuple(resolutions), interrupted)
+
+    def _tuned(
+        self, question: Question, force: bool, budget_s: float | None
+    ) -> Resolution:
+        """Measure a question unless it is decided, and say what is decided then."""
+        resolver = self._resolver()
+        resolution = resolver.look(question)
+        if force or resolution.grade != "measured":
+            self._settle(resolver, question, budget_s)
+            resolution = resolver.look(question)
+        return resolution
 
     def bind(self, *args: Any, constant: Sequence[str] = ()) -> BoundKernel:
         """

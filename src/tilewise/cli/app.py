@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import asdict
@@ -11,8 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from tilewise.cli.cache import cache
 from tilewise.cli.load import kernels_of, one_kernel, sizes_of
-from tilewise.errors import TilewiseError
+from tilewise.cli.tables import Json, aligned, printed, show_rows
+from tilewise.errors import ArgumentError, TilewiseError
 
 __all__ = ["app", "main"]
 
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+app.add_typer(cache, name="cache")
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Count = Annotated[int, typer.Option(min=1)]
 
@@ -37,11 +38,6 @@ def main() -> None:
             raise
         print(f"tilewise: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-
-
-def printed(value: Any) -> None:
-    """Print a value as JSON."""
-    print(json.dumps(value, indent=2, default=str))
 
 
 @app.command()
@@ -127,22 +123,18 @@ def tune(
     from tilewise.api.explain import Explanation
 
     sizes = sizes_of(shapes)
-    reports = [
-        found.tune(
-            shapes=sizes, dtype=dtype, residency=residency, force=force, budget_s=budget
-        )
-        for found in kernels_of(kernel)
-    ]
+    if budget is not None and not budget > 0:
+        raise typer.BadParameter("give seconds above 0", param_hint="budget")
+    options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
+    options |= {"budget_s": budget, "progress": True}
+    reports = [found.tune(shapes=sizes, **options) for found in kernels_of(kernel)]
     if as_json:
-        printed(
-            [
-                Explanation(r.kernel, one).to_dict()
-                for r in reports
-                for one in r.resolutions
-            ]
-        )
-        return
-    print("\n\n".join(map(str, reports)))
+        told = [Explanation(r.kernel, one) for r in reports for one in r.resolutions]
+        printed([one.to_dict() for one in told])
+    else:
+        print("\n\n".join(map(str, reports)))
+    if any(report.interrupted for report in reports):
+        raise SystemExit(1)
 
 
 @app.command()
@@ -164,6 +156,32 @@ def explain(
         printed([one.to_dict() for one in told])
     else:
         print("\n\n".join(map(str, told)))
+
+
+@app.command()
+def show(
+    kernel: Annotated[str, typer.Argument(help="A kernel's name, or all.")] = "",
+    *,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the decided regions with winner, speed-up, age and provenance."""
+    from tilewise.store.stack import open_store
+
+    found = [
+        row for row in show_rows(open_store().tables()) if kernel in ("", row["kernel"])
+    ]
+    if kernel and not found:
+        raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}")
+    if as_json:
+        printed(found)
+        return
+    rows: list[tuple[str, ...]] = [("kernel", "region", "winner", "speed", "age")]
+    for row in found:
+        speed = f"{row['speed']:.2f}x" if row["speed"] else "-"
+        age = f"{row['age_h']} h" if row["age_h"] is not None else "-"
+        rows.append((row["kernel"], row["region"], row["variant"], speed, age))
+    print("\n".join(aligned(rows)) if found else "nothing is decided yet")
 
 
 if __name__ == "__main__":

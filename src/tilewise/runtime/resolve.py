@@ -7,7 +7,10 @@ The one miss path: from a question to the resolution that a call acts on.
 
 from __future__ import annotations
 
+import os
+import platform
 import threading
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +22,12 @@ import numpy as np
 from tilewise.build.build import Counts, Workshop
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError
-from tilewise.model.decision import Decision, DecisionTable, TableKey
+from tilewise.model.decision import (
+    Decision,
+    DecisionTable,
+    MeasurementRow,
+    TableKey,
+)
 from tilewise.model.fold import folded_run
 from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.problem import Problem
@@ -203,8 +211,22 @@ class Resolver:
             if decision.contended or mode_of(question) == "off":
                 self.tables[key] = merged(self.tables.get(key), table)
             else:
-                kept = self.store_of().keep_decisions(table)
+                store = self.store_of()
+                kept = store.keep_decisions(table)
+                store.add_rows(measurement_rows(key, decision))
                 self.tables[key] = kept or merged(self.tables.get(key), table)
+
+
+def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
+    """Return what was measured for a decision as rows that are never changed."""
+    writer = f"{platform.node()} {os.getpid()} {time.monotonic_ns()}"
+    return [
+        MeasurementRow(
+            key, decision.point, c, decision.provenance, writer, decision.made_utc
+        )
+        for c in decision.candidates
+        if c.timing is not None
+    ]
 
 
 def merged(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:

@@ -1,0 +1,1 @@
+"""What the CUDA engines share: parameters, launches, reasons, checked images."""

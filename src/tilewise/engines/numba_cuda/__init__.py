@@ -1,0 +1,1 @@
+"""The numba.cuda engine: generated Python kernels, compiled without a GPU."""

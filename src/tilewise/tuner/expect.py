@@ -17,11 +17,17 @@ __all__ = ["Expected", "Fault", "expect"]
 NUDGES = 4
 """Evaluations moved by chance, besides one upwards and one downwards."""
 
+CLOSELY = 64
+"""Evaluations by chance where few elements are in doubt, such as a % b at a step."""
+
 REACH = 2.0
 """A spread of six samples is taken twice: they need not reach the extremes."""
 
 UNITS_RESULT = 4.0
 """Unit roundoffs of the result that are always free: two ulp."""
+
+DOUBTFUL = 0.01
+"""The share of elements up to which a fault is looked at more closely."""
 
 FINITE, NAN, UP, DOWN = 1, 2, 4, 8
 
@@ -29,12 +35,26 @@ Tolerance = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Manner:
+    """How products are bounded (see `Nudge`), and how many samples are by chance."""
+
+    likely: bool
+    relative: float | None
+    chances: int
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
-    """The worst element: its index, what it is and what it should be, in words."""
+    """
+    The worst element: its index, what it is and what it should be, in words.
+
+    `doubtful` says that so few elements are off that a closer look is due.
+    """
 
     index: tuple[int, ...]
     actual: str
     expected: str
+    doubtful: bool = False
 
     def __str__(self) -> str:
         """Write the fault as the end of a sentence."""
@@ -91,21 +111,27 @@ class Expected:
         finite = f"{centre:.9g} +- {radius:.2g}"
         names = ((FINITE, finite), (NAN, "nan"), (UP, "inf"), (DOWN, "-inf"))
         allowed = " or ".join(text for bit, text in names if kinds & bit)
-        return Fault(index[: actual.ndim], f"{as_real(actual)[index]:.9g}", allowed)
+        found = f"{as_real(actual)[index]:.9g}"
+        few = np.count_nonzero(units > 1) <= max(2, DOUBTFUL * units.size)
+        return Fault(index[: actual.ndim], found, allowed, bool(few))
 
 
-def expect(case: Case, args: Sequence[Any], *, likely: bool) -> Expected:
+def expect(
+    case: Case, args: Sequence[Any], *, likely: bool, closely: bool = False
+) -> Expected:
     """
     Compute what is right for some arguments, from the reference alone.
 
     The reference is evaluated in wider precision, then with each operation moved
     within its bound, then as it is: what plain NumPy shows for the same arguments is
-    right too. `likely` says that the numbers are random (see `gamma`).
+    right too. `likely` says that the numbers are random (see `gamma`); `closely` asks
+    for many more evaluations, for the last few elements in doubt.
     """
     with np.errstate(all="ignore"):
         plain = np.asarray(case.reference(*args)).astype(case.dtype, copy=False)
         rtol, atol = limits(case.tolerance)
-        samples = wide_samples(case, args, likely, rtol)
+        count = CLOSELY if closely else chances(case)
+        samples = wide_samples(case, args, Manner(likely, rtol, count))
         return gathered(plain, samples, rtol, atol, case.tolerance)
 
 
@@ -118,9 +144,7 @@ def limits(tolerance: object) -> tuple[float | None, float]:
     return relative, absolute
 
 
-def wide_samples(
-    case: Case, args: Sequence[Any], likely: bool, relative: float | None
-) -> list[Array]:
+def wide_samples(case: Case, args: Sequence[Any], manner: Manner) -> list[Array]:
     """
     Evaluate in wider precision: as it is, one way, the other way, and by chance.
 
@@ -131,9 +155,10 @@ def wide_samples(
     narrow = narrowest(args, case.dtype)
     wide = [widened(arg) for arg in args]
     known = Known(frozenset(a.ctypes.data for a in wide if isinstance(a, np.ndarray)))
-    for number, sign in enumerate((None, 1, -1, *[0] * chances(case))):
+    for number, sign in enumerate((None, 1, -1, *[0] * manner.chances)):
         nudge = nudge_of(narrow, sign, number)
-        nudge.likely, nudge.relative, nudge.known = likely, relative, known
+        nudge.likely, nudge.relative = manner.likely, manner.relative
+        nudge.known = known
         try:
             samples.append(evaluated(case, wide, nudge))
         except Exception:
@@ -146,10 +171,10 @@ def wide_samples(
 def nudge_of(narrow: np.dtype[Any], sign: int | None, seed: int) -> Nudge:
     """Make a nudge for results that are rounded to a dtype."""
     if narrow.kind not in "fc":
-        return Nudge(0.0, 0.0, None)
+        return Nudge(narrow, 0.0, 0.0, None)
     numbers = np.finfo(narrow)
     unit, lift = float(numbers.eps) / 2, float(numbers.smallest_subnormal)
-    return Nudge(unit, lift, sign, np.random.default_rng(seed))
+    return Nudge(narrow, unit, lift, sign, np.random.default_rng(seed))
 
 
 def evaluated(case: Case, wide: Sequence[Any], nudge: Nudge) -> Array:
@@ -211,11 +236,12 @@ def gathered(
     radius = np.zeros(centre.shape, wide)
     for value in values[1:]:
         radius = np.fmax(radius, distance(value, centre) * reach(result))
-    radius = np.fmax(radius, distance(near, centre))
+    radius = radius + distance(near, centre)
     if result.kind in "fc":
         numbers = np.finfo(result)
         free = UNITS_RESULT * numbers.eps / 2 if relative is None else relative
-        radius = radius + np.abs(np.where(np.isfinite(centre), centre, 0)) * free
+        size = np.abs(np.where(np.isfinite(centre), centre, 0)) + radius
+        radius = radius + size * free
         radius = radius + 2 * numbers.smallest_subnormal + absolute
     accepts = tolerance if callable(tolerance) else None
     return Expected(centre, radius, kinds, samples[0].astype(result), accepts)

@@ -141,8 +141,12 @@ LARGE = ((1 << 30, 1), (1 << 27, 2))
 """Multiplications from which only the first so many are made: each costs a product."""
 
 
+EPILOGUE = 256
+"""Multiplications that the elementwise work costs, for each element."""
+
+
 def makers(depth: int, elements: int) -> Sequence[tuple[str, Maker]]:
     """Return the trials that a problem is worth; none without dot products."""
-    work = depth * elements
+    work = (depth + EPILOGUE) * elements
     few = next((few for least, few in LARGE if work >= least), len(MAKERS))
     return tuple(MAKERS.items())[:few] if depth else ()

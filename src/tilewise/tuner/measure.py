@@ -22,6 +22,7 @@ from tilewise.model.variant import Variant
 from tilewise.tuner.clock import WALL, Clock
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.inputs import guarded
+from tilewise.tuner.isolate import Lost
 from tilewise.tuner.rule import Standing, standing
 from tilewise.tuner.stats import median_interval
 
@@ -38,6 +39,9 @@ CALLS_MAX = 4096
 FIRST_LOOK = 3
 GROWTH = 1.4
 """The standing is judged after 3 rounds, then each time there are 1.4 times as many."""
+
+LONE = 9
+"""Rounds of one that has no rival (left): its figure is kept for later ones."""
 
 REFUSALS = 3
 """A contestant whose clock fails so often in a row is out."""
@@ -83,6 +87,16 @@ class Outcome:
     standing: Standing
     busy: float
     protocol: Protocol
+
+    @property
+    def winner(self) -> Variant:
+        """The variant that won."""
+        return self.lanes[self.standing.winner].variant
+
+    @property
+    def ties(self) -> tuple[Variant, ...]:
+        """Those that could not be told from the winner."""
+        return tuple(self.lanes[i].variant for i in self.standing.ties)
 
     def timing(self, lane: Lane) -> Timing | None:
         """Return a lane's median with its 95 % interval, or None without samples."""
@@ -206,7 +220,7 @@ class Race:
     def rounds(self, end: float) -> None:
         """Sample round by round; the order is drawn anew for each."""
         look = FIRST_LOOK
-        while sum(lane.running for lane in self.lanes) > 1 or not self.base_rounds():
+        while self.contested():
             for lane in self.lanes:
                 lane.us.append(math.nan)
             for place in self.random.permutation(len(self.lanes)):
@@ -220,10 +234,10 @@ class Race:
                 if self.judged():
                     return
 
-    def base_rounds(self) -> int:
-        """Return the incumbent's rounds; one that failed counts as done."""
-        base = self.lanes[self.base]
-        return base.rounds if base.running else 1
+    def contested(self) -> bool:
+        """Say whether two still run, or one that is alone has too few rounds."""
+        running = [lane for lane in self.lanes if lane.running]
+        return len(running) > 1 or any(lane.rounds < LONE for lane in running)
 
     def judged(self) -> bool:
         """Drop who can't win; say whether the winner is settled."""
@@ -249,15 +263,22 @@ class Race:
             return None
         try:
             taken = lane.sample(calls)
+        except Lost as lost:
+            self.fail(lane, str(lost))
+            return None
         except Exception as error:
-            lane.running, lane.failed = False, True
-            lane.reason = f"raises {type(error).__name__}: {error}"[:500]
+            self.fail(lane, f"raises {type(error).__name__}: {error}"[:500])
             return None
         if taken > 0 and math.isfinite(taken):
             lane.refused = 0
             return taken
         self.refuse(lane, taken)
         return None
+
+    def fail(self, lane: Lane, reason: str) -> None:
+        """End a lane that raised or was lost; what it ran before does not count."""
+        lane.running, lane.failed, lane.reason = False, True, reason
+        lane.us = [math.nan] * len(lane.us)
 
     def refuse(self, lane: Lane, taken: float) -> None:
         """Refuse a sample of 0, a negative one or NaN; too many end the lane."""

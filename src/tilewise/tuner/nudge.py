@@ -72,12 +72,13 @@ class Nudge:
     """
     How one evaluation is moved.
 
-    `unit` is the narrower precision's unit roundoff and `lift` its smallest number;
+    `unit` is the `narrow` precision's unit roundoff and `lift` its smallest number;
     `sign` is +1 or -1 to move everything one way, 0 to move each element by
     chance, None to move nothing.
     `relative` replaces gamma_k.
     """
 
+    narrow: np.dtype[Any]
     unit: float
     lift: float
     sign: int | None = 0
@@ -94,10 +95,13 @@ class Nudge:
         return drawn - (drawn < 0.5)
 
     def rounded(self, exact: Array, units: float) -> Array:
-        """Move results by so many unit roundoffs; zeros and infinities stay."""
+        """Move results by so many unit roundoffs; those without rounding stay."""
         size = np.abs(exact) * (units * self.unit) + self.lift
         moved = exact + size * self.signs(exact.shape)
-        stays = ~np.isfinite(exact) | (exact == 0)
+        kind = self.narrow
+        if exact.dtype.kind == "c":
+            kind = np.result_type(self.narrow, np.complex64)
+        stays = ~np.isfinite(exact) | (exact.astype(kind) == exact)
         found: Array = np.where(stays, exact, moved).astype(exact.dtype, copy=False)
         return found
 
@@ -108,7 +112,7 @@ class Nudge:
         if {x.ctypes.data, w.ctypes.data} <= self.known.sources:
             self.known.products[key] = exact, bound
         if exact.dtype.kind not in "fc" or self.sign is None:
-            return exact
+            return exact.copy()  # the user's function may go on in place
         moved = np.where(np.isfinite(bound), bound, 0) * self.signs(exact.shape)
         found: Array = (exact + moved).astype(exact.dtype, copy=False)
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -13,8 +15,10 @@ from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 from tilewise.tuner.clock import CONTENDED, WALL, Clock
 from tilewise.tuner.contest import Case, Contestant, filling
-from tilewise.tuner.measure import Lane, Outcome, Rules, race, sampler
-from tilewise.tuner.verify import Verdict, prepare, verify
+from tilewise.tuner.examine import Field, examine
+from tilewise.tuner.isolate import LIMITS, Limits
+from tilewise.tuner.measure import Outcome, Rules, race
+from tilewise.tuner.rule import apart
 
 __all__ = ["decide"]
 
@@ -30,47 +34,43 @@ def decide(
     clock: Clock = WALL,
     random: np.random.Generator | None = None,
     cache: str = "warm",
+    limits: Limits = LIMITS,
+    known: Sequence[Candidate] = (),
     provenance: Provenance = (),
 ) -> Decision:
     """
     Verify all contestants, race those that are right, and decide.
 
-    `contestants` come the simplest first; the reference always races and is never
-    judged. An incumbent stays unless beaten by the margin; without one the reference
-    is it. `rejected` are carried into the decision as they are. Where nothing else is
-    right the reference wins, and no figure but its own is claimed.
+    `contestants` come the simplest first. The reference always races, is never judged,
+    and wins where nothing else is right. An incumbent (without one the reference)
+    stays unless beaten by the margin. `rejected` go into the decision as they are;
+    contestants among `known`, figures of this case that hold, are not run again.
     """
-    field = with_reference(case, contestants)
-    verdicts = examined(case, field)
-    racing = [c for c in field if verdicts[c.variant].ok]
-    variants = [c.variant for c in racing]
-    base = variants.index(incumbent if incumbent in variants else REFERENCE)
-    entries = [(c.variant, sampler(c, case, clock, cache)) for c in racing]
-    settings = Rules(margin, clock, cache)
-    outcome = race(entries, budget_s, base, rules=settings, random=random)
-    lanes = {lane.variant: lane for lane in outcome.lanes}
-    figures = [candidate(c, verdicts[c.variant], lanes, outcome) for c in field]
-    return concluded(case, outcome, (*figures, *rejected), provenance)
-
-
-def concluded(
-    case: Case,
-    outcome: Outcome,
-    candidates: tuple[Candidate, ...],
-    provenance: Provenance,
-) -> Decision:
-    """Write a race down as the decision of the log2 cell around its point."""
-    variants = [lane.variant for lane in outcome.lanes]
-    return Decision(
-        region=cell(case.point),
-        variant=variants[outcome.standing.winner],
-        point=case.point,
-        candidates=candidates,
-        ties=tuple(variants[i] for i in outcome.standing.ties),
-        contended=outcome.busy > CONTENDED,
-        made_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        provenance=provenance,
+    entered = with_reference(case, contestants)
+    names = {c.variant for c in entered}
+    kept = {c.variant: c for c in known if c.timing and c.variant in names}
+    fresh = [c for c in entered if c.variant not in kept]
+    rules = Rules(margin, clock, cache)
+    with ExitStack() as closing:
+        field = examine(case, fresh, rules, limits, closing)
+        outcome = raced(field, fresh, incumbent, budget_s, rules, random)
+    figures = kept | written(fresh, field, outcome)
+    candidates = tuple(figures[c.variant] for c in entered)
+    if kept or outcome is None:
+        winner, ties = compared(candidates, incumbent, margin)
+    else:
+        winner, ties = outcome.winner, outcome.ties
+    told = (*candidates, *rejected)
+    decision = Decision(cell(case.point), winner, case.point, told, ties)
+    busy = outcome.busy if outcome else 0.0
+    return replace(
+        decision, contended=busy > CONTENDED, made_utc=now(), provenance=provenance
     )
+
+
+def now() -> str:
+    """Return the time in UTC to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def with_reference(case: Case, contestants: Sequence[Contestant]) -> list[Contestant]:
@@ -80,32 +80,53 @@ def with_reference(case: Case, contestants: Sequence[Contestant]) -> list[Contes
     return [filling(case), *contestants]
 
 
-def examined(case: Case, field: Sequence[Contestant]) -> dict[Variant, Verdict]:
-    """Verify every contestant but the reference, against the same trials."""
-    exam = prepare(case) if len(field) > 1 else None
+def raced(
+    field: Field,
+    fresh: Sequence[Contestant],
+    incumbent: Variant | None,
+    budget_s: float,
+    rules: Rules,
+    random: np.random.Generator | None,
+) -> Outcome | None:
+    """Race those of the contestants that are right; None where there are none."""
+    racing = [c.variant for c in fresh if field.verdicts[c.variant].ok]
+    if not racing:
+        return None
+    base = incumbent if incumbent in racing else REFERENCE
+    place = racing.index(base) if base in racing else 0
+    entries = [(variant, field.samplers[variant]) for variant in racing]
+    return race(entries, budget_s, place, rules=rules, random=random)
+
+
+def written(
+    fresh: Sequence[Contestant], field: Field, outcome: Outcome | None
+) -> dict[Variant, Candidate]:
+    """Write down each contestant's part: its figures, or why it has none."""
+    lanes = {lane.variant: lane for lane in outcome.lanes} if outcome else {}
     found = {}
-    for contestant in field:
-        if contestant.variant == REFERENCE:
-            found[contestant.variant] = Verdict("right")
-        else:
-            found[contestant.variant] = verify(contestant.run, case, exam)
+    for contestant in fresh:
+        variant = contestant.variant
+        verdict, lane = field.verdicts[variant], lanes.get(variant)
+        status, reason, timing = verdict.status, verdict.reason, None
+        if lane is not None and outcome is not None:
+            timing = outcome.timing(lane)
+            status = "failed" if lane.failed else "measured" if timing else "not tried"
+            reason = lane.reason or ("" if timing else "not tried (budget)")
+        found[variant] = Candidate(
+            variant, status, reason, timing, contestant.compile_ms, verdict.error
+        )
     return found
 
 
-def candidate(
-    contestant: Contestant,
-    verdict: Verdict,
-    lanes: Mapping[Variant, Lane],
-    outcome: Outcome,
-) -> Candidate:
-    """Write down a contestant's part: its figures, or why it has none."""
-    variant, compile_ms = contestant.variant, contestant.compile_ms
-    lane = lanes.get(variant)
-    if lane is None:
-        return Candidate(
-            variant, verdict.status, verdict.reason, None, compile_ms, verdict.error
-        )
-    timing = outcome.timing(lane)
-    status = "failed" if lane.failed else "measured" if timing else "not tried"
-    reason = lane.reason or ("" if timing else "not tried (budget)")
-    return Candidate(variant, status, reason, timing, compile_ms, verdict.error)
+def compared(
+    candidates: Sequence[Candidate], incumbent: Variant | None, margin: float
+) -> tuple[Variant, tuple[Variant, ...]]:
+    """Return winner and ties by figures of different races, which are not paired."""
+    times = {c.variant: c.timing for c in candidates if c.timing is not None}
+    figures = [(t.median_us, t.low_us, t.high_us) for t in times.values()]
+    names = list(times)
+    base = incumbent if incumbent is not None and incumbent in times else REFERENCE
+    if base not in times:
+        return REFERENCE, ()
+    place, others = apart(figures, names.index(base), margin)
+    return names[place], tuple(names[i] for i in others)

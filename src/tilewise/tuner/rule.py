@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tilewise.tuner.stats import SURE, Interval, ratio
 
-__all__ = ["TIE", "Standing", "standing"]
+__all__ = ["TIE", "Standing", "apart", "standing"]
 
 TIE = 0.02
 """Two less than 2 % apart count as one: the simpler wins, at a loss of at most that."""
@@ -102,3 +102,30 @@ def far(samples: Samples, one: int, leader: int) -> bool:
     """Say whether three rounds or more all show a contestant at half the speed."""
     lag = ratio(samples[one], samples[leader])
     return lag.count >= 3 and lag.least > math.log(2.0)
+
+
+def apart(
+    figures: Sequence[tuple[float, float, float]], base: int, margin: float
+) -> tuple[int, tuple[int, ...]]:
+    """
+    Return winner and ties from (median, low, high) of different races.
+
+    A challenger needs the margin and an interval that lies below the incumbent's.
+    """
+    middle, floor, _ = figures[base]
+    winning = [
+        i
+        for i, (median, _, high) in enumerate(figures)
+        if i != base and median * (1 + margin) < middle and high < floor
+    ]
+    winner = base
+    if winning:
+        best = min(figures[i][0] for i in winning)
+        winner = next(i for i in winning if figures[i][0] < best * (1 + TIE))
+    _, low, high = figures[winner]
+    ties = tuple(
+        i
+        for i, (_, least, most) in enumerate(figures)
+        if i != winner and least < high * (1 + TIE) and low < most * (1 + TIE)
+    )
+    return winner, ties

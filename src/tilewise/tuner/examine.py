@@ -1,0 +1,83 @@
+"""Examine contestants and open a lane to each: here, or in a worker of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.model.resolution import REFERENCE
+from tilewise.model.variant import Variant
+from tilewise.tuner.contest import Case, Contestant
+from tilewise.tuner.isolate import Answers, Limits, Lost, Worker
+from tilewise.tuner.measure import Rules, Sampler, sampler
+from tilewise.tuner.verify import Exam, Verdict, prepare, verify
+
+__all__ = ["Field", "examine"]
+
+
+@dataclass(slots=True)
+class Field:
+    """The verdict on each contestant, and a sampler for those that are right."""
+
+    verdicts: dict[Variant, Verdict] = field(default_factory=dict)
+    samplers: dict[Variant, Sampler] = field(default_factory=dict)
+
+
+def examine(
+    case: Case,
+    contestants: Sequence[Contestant],
+    rules: Rules,
+    limits: Limits,
+    closing: ExitStack,
+) -> Field:
+    """
+    Verify every contestant but the reference against the same trials.
+
+    Workers end when `closing` is left. KeyboardInterrupt passes.
+    """
+    found = Field()
+    judged = [c for c in contestants if c.variant != REFERENCE]
+    exam = prepare(case) if judged else None
+    for contestant in contestants:
+        if contestant.variant == REFERENCE or exam is None:
+            verdict, sample = (
+                Verdict("right"),
+                sampler(contestant, case, rules.clock, rules.cache),
+            )
+        elif contestant.isolated:
+            verdict, sample = apart(contestant, exam, rules, limits, closing)
+        else:
+            verdict = verify(contestant.run, case, exam)
+            sample = sampler(contestant, case, rules.clock, rules.cache)
+        found.verdicts[contestant.variant] = verdict
+        found.samplers[contestant.variant] = sample
+    return found
+
+
+def apart(
+    contestant: Contestant, exam: Exam, rules: Rules, limits: Limits, closing: ExitStack
+) -> tuple[Verdict, Sampler]:
+    """Verify a contestant in a worker, which then stays to be timed."""
+    case, time_calls = exam.case, sampler(contestant, exam.case, rules.clock)
+
+    def judge() -> list[Any]:
+        verdict = verify(contestant.run, case, exam)
+        return [verdict.status, verdict.reason, verdict.error]
+
+    try:
+        answers: Answers = {
+            "judge": judge,
+            "sample": lambda calls: time_calls(int(calls)),
+        }
+        worker = Worker(answers, limits)
+        closing.callback(worker.close, "was stopped")
+        return Verdict(*worker.ask("judge")), asking(worker)
+    except Lost as lost:
+        return Verdict("failed", str(lost)), time_calls
+
+
+def asking(worker: Worker) -> Callable[[int], float]:
+    """Return a sampler that lets a worker take the time."""
+    return lambda calls: float(worker.ask("sample", calls))

@@ -1,0 +1,155 @@
+"""
+A worker process for contestants that may crash, hang or exhaust memory.
+
+The worker is a fork: it has the loaded code and the trials without importing or
+pickling anything, so that scripts without a main guard work. It answers one line of
+JSON to each line that it is sent. Code that uses CUDA cannot run in a fork.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["LIMITS", "Answers", "Limits", "Lost", "Worker"]
+
+Answers = Mapping[str, Callable[..., Any]]
+"""What a worker does, by the first word that it is sent; values must be JSON."""
+
+
+class Lost(Exception):
+    """A worker that ended or was ended; the text says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one answer may take: seconds, and bytes on top of what is in use."""
+
+    seconds: float = 20.0
+    bytes: int = 4 << 30
+
+
+LIMITS = Limits()
+
+
+class Worker:
+    """One forked process; `ask` raises Lost once it has crashed or overrun."""
+
+    def __init__(self, answers: Answers, limits: Limits = LIMITS) -> None:
+        if not hasattr(os, "fork"):
+            raise Lost("cannot be isolated: this system has no os.fork")
+        self.limits = limits
+        theirs, self.sending = os.pipe()
+        self.receiving, ours = os.pipe()
+        with warnings.catch_warnings():
+            # Python warns of threads: the worker takes no lock that one may hold.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.sending)
+            os.close(self.receiving)
+            serve(answers, theirs, ours, limits)
+        os.close(theirs)
+        os.close(ours)
+        self.ended = ""
+
+    def ask(self, *words: object) -> Any:
+        """Send a line and return the answer; raises Lost with the reason."""
+        if self.ended:
+            raise Lost(self.ended)
+        try:
+            os.write(self.sending, (" ".join(map(str, words)) + "\n").encode())
+            line = self.line()
+        except BrokenPipeError:
+            line = b""
+        except BaseException:
+            self.close("was interrupted")
+            raise
+        if not line.endswith(b"\n"):
+            raise Lost(self.close())
+        kind, value = json.loads(line)
+        if kind == "raised":
+            raise Lost(value)
+        return value
+
+    def line(self) -> bytes:
+        """Read one line; what is there when time is up or the worker is gone."""
+        text, end = b"", time.monotonic() + self.limits.seconds
+        while not text.endswith(b"\n"):
+            left = max(0.0, end - time.monotonic())
+            if not select.select([self.receiving], [], [], left)[0]:
+                self.close(f"ran past {self.limits.seconds:g} s")
+                return b""
+            part = os.read(self.receiving, 1 << 16)
+            if not part:
+                return text
+            text += part
+        return text
+
+    def close(self, reason: str = "") -> str:
+        """End the worker, once, and return how it ended."""
+        if not self.ended:
+            if reason:
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
+            os.close(self.sending)
+            _, status = os.waitpid(self.pid, 0)
+            os.close(self.receiving)
+            self.ended = reason or ending(status)
+        return self.ended
+
+
+def ending(status: int) -> str:
+    """Say in words how a process ended."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return f"exits with code {code}"
+    return f"is killed by {signal.Signals(-code).name}"
+
+
+def serve(answers: Answers, incoming: int, outgoing: int, limits: Limits) -> None:
+    """Answer until the parent is gone; never returns, and runs no exit handlers."""
+    code = 1
+    try:
+        settle(limits)
+        with os.fdopen(incoming, "rb") as lines:
+            for line in lines:
+                word, *rest = line.decode().split()
+                os.write(outgoing, json.dumps(answer(answers[word], rest)).encode())
+                os.write(outgoing, b"\n")
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def answer(step: Callable[..., Any], words: list[str]) -> tuple[str, Any]:
+    """Take one step; whatever it raises, sys.exit and Ctrl-C too, is the answer."""
+    try:
+        return "value", step(*words)
+    except SystemExit as error:
+        return "raised", f"exits with code {error.code}"
+    except BaseException as error:
+        return "raised", f"raises {type(error).__name__}: {error}"[:500]
+
+
+def settle(limits: Limits) -> None:
+    """Make a fork a worker: the terminal's Ctrl-C is the parent's, memory is capped."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.disable()
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        pages = int(open("/proc/self/statm", encoding="ascii").read().split()[0])  # noqa: PTH123, SIM115
+        cap = pages * resource.getpagesize() + limits.bytes
+        resource.setrlimit(resource.RLIMIT_AS, (cap, cap))

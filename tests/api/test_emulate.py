@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -188,3 +190,16 @@ def test_unsupported_ptx_has_its_line():
 }"""
     with pytest.raises(EngineError, match="line 5: opcode 'wgmma'"):
         emulate(text, 1, 1, [])
+
+
+def test_importing_loads_no_compiler_and_no_gpu_library():
+    """Neither numba nor CuPy nor cuda comes with the modules of this feature."""
+    code = (
+        "import sys, tilewise.api.emulate, tilewise.api.check, tilewise.device.cuda;"
+        "print([n for n in ('numba', 'cupy', 'cuda', 'llvmlite') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert "[]" == done.stdout.strip()

@@ -113,7 +113,10 @@ def oracle() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except OSError:
+        pytest.skip("there is no libm to compare with")
     return module
 
 

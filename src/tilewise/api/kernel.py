@@ -283,6 +283,10 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     def _miss(self, args: tuple[Any, ...], out: Any) -> Any:
         if any(type(arg) is Standin for arg in args):
             return self.reference(*args)
+        if self._pack is no_pack:
+            from tilewise.device.pack import packer  # It brings llvmlite.
+
+            self._pack = packer()
         given, args = args, self._subject.bind(args, {})
         question = ask(self._subject, args)
         entry, lasting = self._entry(question)

@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.build.build import Counts, Workshop
+from tilewise.device.provenance import provenance_changed
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError
 from tilewise.model.decision import (
@@ -36,6 +37,7 @@ from tilewise.model.variant import Variant
 from tilewise.runtime.question import Question
 from tilewise.settings import current
 from tilewise.store.stack import Store
+from tilewise.store.warn import warn_once
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.planner import decide
 
@@ -104,13 +106,42 @@ class Resolver:
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
         decision = self.decision(problem)
-        usable = {REFERENCE, *able}
-        if decision is None or decision.variant not in usable:
-            reason = why_undecided(decision, mode_of(question))
+        mode = mode_of(question)
+        if decision is None or decision.variant not in {REFERENCE, *able}:
+            reason = why_undecided(decision, mode) + self.elsewhere(problem, decision)
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
-        return judged(decision, problem, mode_of(question), tuple(unable))
+        return self.aged(judged(decision, problem, mode, tuple(unable)), mode)
+
+    def elsewhere(self, problem: Problem, decision: Decision | None) -> str:
+        """Say for which other hardware a problem is decided, if for any."""
+        if decision is not None:
+            return ""
+        others = self.store_of().elsewhere(self.key(problem))
+        return f" (it is decided for other hardware: {', '.join(others)})" * bool(
+            others
+        )
+
+    def aged(self, resolution: Resolution, mode: str) -> Resolution:
+        """
+        Return the resolution, or what becomes of it when its decision is stale.
+
+        A decision is stale when a version that it was made with has changed: it is
+        measured again, or, where tuning is off, used with one warning.
+        """
+        decision = resolution.decision
+        changed = decision and stale_fields(decision, self.provenance_of())
+        if not changed or decision is None:
+            return resolution
+        told = ", ".join(f"{n} {a} -> {b}" for n, (a, b) in changed.items())
+        if mode != "off":
+            reason = f"stale, {told}: the next call measures again"
+            return replace(resolution, variant=REFERENCE, grade="none", reason=reason)
+        warn_once(f"the decision for {resolution.variant}", f"it is stale, {told}")
+        return replace(
+            resolution, grade="extrapolated", reason=f"stale, {told}; tuning is off"
+        )
 
     def pinned(self, pin: Variant, problem: Problem) -> Resolution:
         """Return the pinned variant; raises EngineError with the reason it can't."""
@@ -227,6 +258,23 @@ def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
         for c in decision.candidates
         if c.timing is not None
     ]
+
+
+CPU_FIELDS = ("blas", "llvmlite", "numba", "numpy", "python", "tilewise")
+"""The versions that a decision between CPU variants depends on."""
+
+
+def stale_fields(
+    decision: Decision, now: Provenance
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return the versions that changed since a decision and matter to it."""
+    if not decision.provenance:
+        return {}
+    changed = provenance_changed(decision.provenance, now)
+    engines = {c.variant.engine for c in decision.candidates}
+    if engines <= {"reference", "cpu"}:
+        return {n: both for n, both in changed.items() if n in CPU_FIELDS}
+    return changed
 
 
 def merged(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:

@@ -1,0 +1,207 @@
+"""The race: who is sampled, when it stops, and what counts as a sample."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.tuner import contestants as c
+from tests.tuner.simulated import Machine
+from tilewise.model.resolution import REFERENCE
+from tilewise.model.variant import Variant
+from tilewise.tuner.clock import WALL, Clock
+from tilewise.tuner.measure import Outcome, Rules, race, sampler
+
+A = Variant("test", "a")
+B = Variant("test", "b")
+
+
+def run(machine: Machine, times: list[float], base: int = 0, s: float = 1) -> Outcome:
+    """Race the reference and a, b, ... on a simulated machine."""
+    rules = Rules(clock=machine.clock)
+    entries = machine.entries(times)
+    random = np.random.default_rng(machine.seed)
+    return race(entries, s, base, rules=rules, random=random)
+
+
+def share(times: list[float], winner: Variant, base: int = 0) -> float:
+    """Return in what share of 100 noisy races a variant wins."""
+    wins = [run(Machine(seed), times, base).winner == winner for seed in range(100)]
+    return sum(wins) / len(wins)
+
+
+def test_near_ties_agree() -> None:
+    """With two that are half a percent apart, 99 of 100 tunings name the same."""
+    assert share([200, 150.75, 150], A) >= 0.99
+
+
+def test_finds_ten_percent() -> None:
+    """A candidate that is 10 % faster is chosen in 99 of 100 tunings."""
+    assert share([100, 90], A) >= 0.99
+
+
+def test_three_percent_leave_the_incumbent() -> None:
+    """One that is 3 % faster leaves the incumbent in place in 99 of 100 tunings."""
+    assert share([150, 100, 97], A, base=1) >= 0.99
+
+
+def test_regret_of_two_that_are_close_is_small() -> None:
+    """Of two that are 3 % apart and beat the incumbent, the loss is below 1 %."""
+    times = {REFERENCE: 150.0, A: 103.0, B: 100.0}
+    chosen = [run(Machine(s), list(times.values())).winner for s in range(100)]
+    loss = np.mean([times[v] / 100 - 1 for v in chosen])
+    assert loss <= 0.01
+
+
+def test_ties_go_to_the_simpler() -> None:
+    """Of two equal challengers the first, which is the simpler, wins."""
+    outcome = run(Machine(noise=0), [200, 100, 100])
+    assert (A, (B,)) == (outcome.winner, outcome.ties)
+
+
+def test_ties_go_to_the_reference() -> None:
+    """A challenger within the margin of the reference does not win, and is a tie."""
+    outcome = run(Machine(noise=0), [100, 99])
+    assert (REFERENCE, (A,)) == (outcome.winner, outcome.ties)
+
+
+def test_an_incumbent_stays_against_the_reference() -> None:
+    """The reference, too, must beat an incumbent by the margin."""
+    assert A == run(Machine(noise=0), [97, 100], base=1).winner
+
+
+def test_stops_when_settled() -> None:
+    """A clear winner takes a small part of the budget."""
+    machine = Machine(noise=0.02, spikes=0)
+    run(machine, [200, 100], s=10)
+    assert machine.now < 1e8
+
+
+def test_hopeless_candidates_stop_early() -> None:
+    """One that is twice as slow is dropped after three rounds, and it is said."""
+    lanes = run(Machine(3), [100, 97, 400]).lanes
+    assert "can't win after 3 rounds" == lanes[2].reason
+    assert lanes[1].rounds > 10
+
+
+def test_stops_at_the_budget() -> None:
+    """Sampling ends with the sample that passes the budget."""
+    machine = Machine(noise=0.3)
+    run(machine, [100, 95.2], s=0.05)
+    assert machine.now < 0.06e9 + 60 * 100e3
+
+
+def test_says_what_the_budget_did_not_reach() -> None:
+    """A contestant that was never called is `not tried (budget)`."""
+    outcome = run(Machine(noise=0), [1e6, 1e6, 1e6], s=0.5)
+    assert "not tried (budget)" == outcome.lanes[2].reason
+    assert outcome.timing(outcome.lanes[2]) is None
+
+
+def test_samples_are_long_against_the_grain() -> None:
+    """A call of 1 us is made 50 times in a sample; the protocol says so."""
+    outcome = run(Machine(noise=0), [1, 10])
+    timing = outcome.timing(outcome.lanes[0])
+    assert timing is not None
+    assert (50, 1.0) == (timing.protocol.calls, timing.median_us)
+
+
+def test_a_coarse_clock_makes_longer_samples() -> None:
+    """With a grain of 10 us a sample lasts 2 ms."""
+    machine = Machine(noise=0)
+    coarse = Clock("coarse", machine.clock.read, machine.rest, machine.meter, 1e4)
+    outcome = race(machine.entries([10, 20]), 1, rules=Rules(clock=coarse))
+    assert 200 == outcome.lanes[0].calls
+
+
+@pytest.mark.parametrize("bad", [0.0, -5.0, math.nan])
+def test_refuses_impossible_samples(bad: float) -> None:
+    """A sample of 0, a negative one or NaN is refused by name, and never wins."""
+    machine = Machine(noise=0)
+    entries = machine.entries([100, 50])
+    entries[1] = (A, lambda calls: bad)
+    outcome = race(entries, 1, rules=Rules(clock=machine.clock))
+    assert REFERENCE == outcome.winner
+    assert f"simulated gave {bad:g} ns for a sample: refused" == outcome.lanes[1].reason
+    assert outcome.lanes[1].failed
+
+
+def test_one_bad_sample_is_not_counted() -> None:
+    """A single impossible sample is left out; the others count."""
+    machine = Machine(noise=0)
+    entries = machine.entries([100, 50])
+    good, turns = entries[1][1], iter([100.0, 100.0, 0.0])
+    entries[1] = (A, lambda calls: next(turns, None) or good(calls))
+    outcome = race(entries, 1, rules=Rules(clock=machine.clock))
+    assert A == outcome.winner
+
+
+def test_records_a_contestant_that_raises() -> None:
+    """An exception while timing fails that contestant alone."""
+    machine = Machine(noise=0)
+    entries = machine.entries([100, 50, 60])
+    turns = iter([50e3, 50e3])
+    entries[1] = (A, lambda calls: next(turns))
+    outcome = race(entries, 1, rules=Rules(clock=machine.clock))
+    assert B == outcome.winner
+    assert "raises StopIteration: " == outcome.lanes[1].reason
+
+
+def test_the_reference_stands_in_for_a_failed_incumbent() -> None:
+    """An incumbent that fails while it is timed does not stay."""
+    machine = Machine(noise=0)
+    entries = machine.entries([100, 50])
+    entries[1] = (A, lambda calls: math.nan)
+    assert REFERENCE == race(entries, 1, 1, rules=Rules(clock=machine.clock)).winner
+
+
+def test_records_how_busy_the_machine_was() -> None:
+    """The share of others stands in each timing."""
+    outcome = run(Machine(noise=0, busy=0.4), [100, 50])
+    timing = outcome.timing(outcome.lanes[1])
+    assert timing is not None
+    assert 0.4 == timing.busy
+
+
+def test_orders_differ_between_rounds() -> None:
+    """Contestants are shuffled anew in each round."""
+    machine, seen = Machine(noise=0), []
+    entries = [
+        (v, lambda calls, v=v, s=s: (seen.append(v), s(calls))[1])
+        for v, s in machine.entries([100, 99, 98])
+    ]
+    race(entries, 0.01, rules=Rules(clock=machine.clock))
+    rounds = [tuple(seen[i : i + 3]) for i in range(6, len(seen) - 2, 3)]
+    assert len(set(rounds)) > 2
+
+
+def test_times_an_allocated_output() -> None:
+    """What is timed is a call as a user makes it: with a fresh output each time."""
+    outputs = []
+
+    def run(x: object, w: object, b: object, out: np.ndarray) -> None:
+        outputs.append(out)
+
+    sampler(c.entry(run), c.case(), WALL)(3)
+    assert 3 == len({id(out) for out in outputs})
+
+
+def test_the_reference_is_timed_as_it_is() -> None:
+    """The reference is called with the arguments alone: no copy into an output."""
+    calls = []
+    posed = c.case(reference=lambda *args: calls.append(len(args)))
+    sampler(c.Contestant(REFERENCE, c.raiser), posed, WALL)(2)
+    assert [3, 3] == calls
+
+
+def test_a_cold_cache_rotates_the_arguments() -> None:
+    """Under the cold protocol consecutive calls get other copies."""
+    seen = []
+
+    def run(x: np.ndarray, w: object, b: object, out: object) -> None:
+        seen.append(x.ctypes.data)
+
+    sampler(c.entry(run), c.case(), WALL, "cold")(4)
+    assert 4 == len(set(seen))

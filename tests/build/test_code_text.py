@@ -65,14 +65,10 @@ def test_what_code_does_counts(other: str):
     assert code_version(made(BASE)) != code_version(made(other))
 
 
-def test_jumps_and_handlers_count():
-    """Where control goes is code, also where the instructions are the same."""
-    one = made(
-        "def f(x):\n    try:\n        a(x)\n    except E:\n        b(x)\n    c(x)\n"
-    )
-    two = made(
-        "def f(x):\n    a(x)\n    try:\n        c(x)\n    except E:\n        b(x)\n"
-    )
+def test_what_a_handler_guards_counts():
+    """A call inside or behind a `try` is the same text but for the guarded range."""
+    one = made("def f(x):\n try:\n  a()\n  b()\n except E:\n  raise\n")
+    two = made("def f(x):\n try:\n  a()\n except E:\n  raise\n b()\n")
 
     assert code_version(one) != code_version(two)
 

@@ -85,6 +85,8 @@ def elementwise(operation: str = "y = x * 2", kind: str = "float32 x") -> Any:
         (numba.float32[:], numba.float32[::1]),
         (raw(), raw(SOURCE.replace("1.0f", "2.0f"))),
         (raw(), raw(options=("-use_fast_math",))),
+        (raw(), raw(SOURCE.replace("k(", "l("), "l")),
+        (cupy.RawModule(code=SOURCE), cupy.RawModule(code=SOURCE + " ")),
         (elementwise(), elementwise("y = x * 3")),
         (elementwise(), elementwise(kind="float64 x")),
         (cupy.fuse()(doubled), cupy.fuse()(tripled)),
@@ -110,6 +112,8 @@ def elementwise(operation: str = "y = x * 2", kind: str = "float32 x") -> Any:
             "layout",
             "source",
             "nvcc",
+            "entry",
+            "module",
         ],
         *[
             "operation",

@@ -203,6 +203,16 @@ def test_classes_count():
     assert code_version(made(source.format(1))) != code_version(made(source.format(2)))
 
 
+@pytest.mark.parametrize("kind", ["staticmethod", "classmethod", "property"])
+def test_methods_of_all_kinds_count(kind: str):
+    """A static method, a class method and a property are read as methods are."""
+    source = (
+        f"class A:\n @{kind}\n def m(self=0):\n  return {{}}\ndef f(x):\n return A\n"
+    )
+
+    assert code_version(made(source.format(1))) != code_version(made(source.format(2)))
+
+
 def test_recursion_ends():
     """Functions that call each other have a version."""
     source = "def f(n):\n    return g(n)\ndef g(n):\n    return f(n - {})\n"
@@ -275,6 +285,9 @@ def test_what_cannot_be_identified_is_refused(captured: Any, reason: str):
     [
         ("def f(x):\n    return eval('x')\n", "eval"),
         ("def f(x):\n    return globals()['y']\n", "globals"),
+        ("def f(x):\n    exec('y = x')\n", "exec"),
+        ("def f(x):\n    return __import__(x)\n", "__import__"),
+        ("def f(x):\n    global n\n    del n\n", "n"),
         ("n = 0\ndef f(x):\n    global n\n    n += 1\n    return n\n", "n"),
         ("def f(x, seen=[]):\n    return seen\n", "the default number 0"),
         ("def f(x, *, seen={}):\n    return seen\n", "the default of seen"),

@@ -70,8 +70,9 @@ class ArtifactStore:
 
     def evict(self, key: str, reason: str) -> bool:
         """Remove an artifact that could not be used, and say why, once."""
+        was_there = self.shelf.delete(key)
         warn_once(self.database.place, f"artifact {key[:16]} is evicted: {reason}")
-        return self.shelf.delete(key)
+        return was_there
 
     def entries(self) -> list[Entry]:
         """Return what is kept, the most recently used first."""

@@ -11,6 +11,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,8 @@ PATIENCE_S = 0.5
 """How long a caller waits for another process or a slow disk (seconds)."""
 RETRY_S = 5.0
 """How long a place that could not be opened is left alone (seconds)."""
+READONLY = 8
+"""sqlite's number for a database that may not be written."""
 LATE = f"it was held for more than {PATIENCE_S} s by another process or a slow disk"
 
 T = TypeVar("T")
@@ -57,7 +60,7 @@ class Database:
 
     def get(self, key: str) -> Any:
         """Return what stands under a key, or None."""
-        if not self.readonly and self.exists():
+        if not self.readonly and self.state() == "there":
             done, found = self.attempt(lambda cache: cache.get(key), PATIENCE_S, False)
             if done:
                 return found
@@ -113,11 +116,19 @@ class Database:
 
     def volume(self) -> int:
         """Return what the directory holds (bytes)."""
-        return sum(path.stat().st_size for path in self.files())
+        return sum(size for _, size, _ in self.files())
 
-    def files(self) -> list[Path]:
-        """Return the files below the directory, sorted."""
-        return sorted(path for path in self.directory.rglob("*") if path.is_file())
+    def files(self) -> list[tuple[str, int, float]]:
+        """Return name, size (bytes) and time of change (s) of the files, sorted."""
+        found = []
+        for folder, _, names in os.walk(self.directory):
+            for name in names:
+                path = Path(folder, name)
+                with suppress(OSError):  # It was removed since.
+                    stat = path.stat()
+                    short = str(path.relative_to(self.directory))
+                    found.append((short, stat.st_size, stat.st_mtime))
+        return sorted(found)
 
     def stamp(self) -> tuple[int, ...]:
         """
@@ -143,7 +154,7 @@ class Database:
 
     def look(self, work: Callable[[Reader], T]) -> T | None:
         """Read without the writer; None where that does not go."""
-        if not self.exists():
+        if self.state() != "there":
             return None
         from tilewise.store.disk import FAULTS
         from tilewise.store.readonly import Reader
@@ -158,7 +169,9 @@ class Database:
         self, work: Callable[[Cache], T], patience_s: float | None = PATIENCE_S
     ) -> T | None:
         """Write through the open cache; None where that does not go."""
-        return None if self.readonly else self.attempt(work, patience_s, True)[1]
+        if self.readonly or self.state() == "barred":
+            return None
+        return self.attempt(work, patience_s, True)[1]
 
     def attempt(
         self, work: Callable[[Cache], T], patience_s: float | None, keep: bool
@@ -177,13 +190,16 @@ class Database:
                 warn_once(self.place, self.notes.popleft())
         return False, None
 
-    def exists(self) -> bool:
-        """Say whether the directory may be looked into."""
+    def state(self) -> str:
+        """Say whether the directory is there, missing, or barred to this user."""
         try:
-            return self.directory.exists()
+            self.directory.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return "missing"
         except OSError as error:
-            warn_once(self.place, describe(error))
-            return False
+            warn_once(self.place, f"it can't be read: {describe(error)}")
+            return "barred"
+        return "there"
 
     # What the thread does.
 
@@ -243,4 +259,6 @@ def describe(error: BaseException) -> str:
     """Say in words what went wrong, without the path that stands beside it."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror} (errno {error.errno})"
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == READONLY:
+        return "it can't be written and is only read"
     return str(error) or f"another process holds it ({type(error).__name__})"

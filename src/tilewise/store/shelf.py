@@ -104,9 +104,9 @@ class Shelf(Generic[T]):
         value = self.decoded(key, data)
         if not isinstance(value, Fault):
             return value
-        self.tell(key, value)
         if not value.newer:
             self.database.delete(self.name(key), data)
+        self.tell(key, value)
         return None
 
     def tell(self, key: str, fault: Fault) -> None:

@@ -36,19 +36,16 @@ def sweep(database: Database) -> Pruned:
     named = database.look(lambda reader: reader.files())
     if named is None:
         return Pruned()
-    count = size = 0
-    for path in database.files():
-        if is_left_over(path, database.directory, named):
-            size += path.stat().st_size
-            path.unlink(missing_ok=True)
-            count += 1
-    return Pruned(0, count, size)
+    count = total = 0
+    for name, size, changed_s in database.files():
+        if is_left_over(Path(name), name in named, time.time() - changed_s):
+            (database.directory / name).unlink(missing_ok=True)
+            count, total = count + 1, total + size
+    return Pruned(0, count, total)
 
 
-def is_left_over(path: Path, directory: Path, named: set[str]) -> bool:
+def is_left_over(name: Path, is_named: bool, age_s: float) -> bool:
     """Say whether a file serves nothing any more."""
-    if path.name.startswith("cache.db"):
-        return ".broken-" in path.name
-    if path.suffix != ".val" or str(path.relative_to(directory)) in named:
-        return False
-    return time.time() - path.stat().st_mtime > YOUNG_S
+    if name.name.startswith("cache.db"):
+        return ".broken-" in name.name
+    return name.suffix == ".val" and not is_named and age_s > YOUNG_S

@@ -14,7 +14,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 __all__ = ["Late", "Worker"]
@@ -22,6 +22,8 @@ __all__ = ["Late", "Worker"]
 FORK_PATIENCE_S = 1.0
 EXIT_PATIENCE_S = 2.0
 """How long a fork, and the end of the process, wait for work that is being done."""
+IDLE_S = 30.0
+"""How long a thread waits for a job before it closes its connection and ends."""
 LINE = 256
 """How many jobs may stand in line behind one that is late."""
 
@@ -111,11 +113,25 @@ class Worker:
         return True
 
     def serve(self, jobs: SimpleQueue[Job[Any] | None]) -> None:
-        """Do jobs until None comes."""
-        while (job := jobs.get()) is not None:
+        """Do jobs until None, or nothing for a while, comes."""
+        while (job := self.next_of(jobs)) is not None:
             job.run()
             del job
-        self.end()
+
+    def next_of(self, jobs: SimpleQueue[Job[Any] | None]) -> Job[Any] | None:
+        """Return the next job; None after closing what the thread has open."""
+        try:
+            job = jobs.get(timeout=IDLE_S)
+        except Empty:
+            with self.lock:
+                if not jobs.empty():
+                    return jobs.get()
+                self.end()
+                self.thread = None
+                return None
+        if job is None:
+            self.end()
+        return job
 
     def stop(self, patience_s: float) -> bool:
         """End the thread after its jobs; returns whether it ended in time."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tilewise.api.emulate import Emulation, emulate
     from tilewise.api.explain import Explanation, TuneReport
     from tilewise.api.kernel import TunedKernel
+    from tilewise.api.report import Report, report
     from tilewise.build.code_version import code_version
     from tilewise.device.fingerprint import hw_fingerprint
     from tilewise.device.host import array_location
@@ -42,6 +43,7 @@ __all__ = [
     "Emulation",
     "EngineError",
     "Explanation",
+    "Report",
     "SettingError",
     "StoreWarning",
     "TilewiseError",
@@ -56,6 +58,7 @@ __all__ = [
     "hw_fingerprint",
     "provenance",
     "provenance_changed",
+    "report",
     "tuned_kernel",
     "tuning",
 ]
@@ -66,6 +69,7 @@ HOMES = {
     "BoundKernel": "tilewise.api.bound",
     "Emulation": "tilewise.api.emulate",
     "Explanation": "tilewise.api.explain",
+    "Report": "tilewise.api.report",
     "TuneReport": "tilewise.api.explain",
     "TunedKernel": "tilewise.api.kernel",
     "array_location": "tilewise.device.host",
@@ -74,6 +78,7 @@ HOMES = {
     "hw_fingerprint": "tilewise.device.fingerprint",
     "provenance": "tilewise.device.provenance",
     "provenance_changed": "tilewise.device.provenance",
+    "report": "tilewise.api.report",
     "tuned_kernel": "tilewise.api.decorator",
     "tuning": "tilewise.runtime.resolve",
 }

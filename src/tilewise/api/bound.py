@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tilewise.api.out import check_out
+from tilewise.api.checks import check_out
 from tilewise.errors import ArgumentError, EngineError
 
 if TYPE_CHECKING:

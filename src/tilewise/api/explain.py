@@ -11,7 +11,14 @@ from tilewise.model.measurement import Candidate
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 
-__all__ = ["Explanation", "Stats", "TuneReport", "aligned", "candidate_rows"]
+__all__ = [
+    "Explanation",
+    "Stats",
+    "TuneReport",
+    "aligned",
+    "candidate_rows",
+    "saving_us",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +28,9 @@ class Stats:
 
     `dispatches` are calls per variant; `compiles`, `artifact_hits` (from disk) and
     `memory_hits` say where code came from; `fallbacks` are calls that only the
-    reference could serve; `tunings` are problems measured.
+    reference could serve; `tunings` are problems measured. `compile_ms` and
+    `tuning_ms` are what both cost here; `saved_ms` is what the winners saved over the
+    reference, by the medians that chose them.
     """
 
     dispatches: Mapping[str, int]
@@ -30,6 +39,9 @@ class Stats:
     memory_hits: int
     fallbacks: int
     tunings: int
+    compile_ms: float = 0.0
+    tuning_ms: float = 0.0
+    saved_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +105,14 @@ class Explanation:
             "regret": decided.regret if decided else None,
             "candidates": msgspec.to_builtins(self.candidates),
         }
+
+
+def saving_us(resolution: Resolution) -> float:
+    """Return what a call saves over the reference (us), by the stored medians."""
+    decided = resolution.decision
+    times = {c.variant: c.timing for c in decided.candidates} if decided else {}
+    best, base = times.get(resolution.variant), times.get(REFERENCE)
+    return base.median_us - best.median_us if best and base else 0.0
 
 
 def candidate_rows(explanation: Explanation) -> list[tuple[str, ...]]:

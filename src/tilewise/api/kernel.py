@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,9 +13,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from tilewise.api.bound import BoundKernel
-from tilewise.api.explain import Explanation, Stats, TuneReport
+from tilewise.api.checks import check_out, checked_parameters
+from tilewise.api.explain import Explanation, Stats, TuneReport, saving_us
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel
-from tilewise.api.out import check_out
 from tilewise.api.progress import progress_of
 from tilewise.api.registry import register
 from tilewise.api.shapes import arguments_at, default_forms
@@ -62,7 +63,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         self._pin: Variant | None = None
         self._counts, self._tunings = Counts(), 0
         self._retired: Counter[str] = Counter()
-        self._fallbacks = 0
+        self._fallbacks, self._tuning_ms, self._saved_us = 0, 0.0, 0.0
         self._lock, self._tuning = threading.RLock(), threading.Lock()
         self._methods: dict[type, MethodKernel] = {}
         register(self)
@@ -248,9 +249,11 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     def stats(self) -> Stats:
         """Counts of what this kernel did in this process."""
         dispatches, fallbacks = Counter(self._retired), self._fallbacks
+        saved_us = self._saved_us
         for entry in list(self._entries.values()):
             dispatches[entry.variant] += entry.count
             fallbacks += entry.count if entry.fallback else 0
+            saved_us += entry.count * entry.saving_us
         counts = self._counts
         return Stats(
             dict(sorted((+dispatches).items())),
@@ -259,6 +262,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             counts.memory_hits,
             fallbacks,
             self._tunings,
+            counts.compile_ms,
+            self._tuning_ms,
+            saved_us / 1e3,
         )
 
     def _clear(self) -> None:
@@ -268,6 +274,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             for entry in retired.values():
                 self._retired[entry.variant] += entry.count
                 self._fallbacks += entry.count if entry.fallback else 0
+                self._saved_us += entry.count * entry.saving_us
 
     @staticmethod
     def _resolver() -> Resolver:
@@ -333,7 +340,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         self, resolver: Resolver, question: Question, budget_s: float | None
     ) -> None:
         self._tunings += 1
+        begun = time.perf_counter()
         resolver.settle(question, self._counts, budget_s)
+        self._tuning_ms += 1e3 * (time.perf_counter() - begun)
 
     def _working(self, resolver: Resolver, resolution: Resolution) -> Entry:
         """Load what was resolved; what fails gives way to the reference, loudly."""
@@ -354,7 +363,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             return Entry("reference", None, direct=self.reference, fallback=fallback)
         problem = resolution.problem
         shape, dtype = problem.shape, np.dtype(problem.spec.dtype)
-        return Entry(str(resolution.variant), run, shape, dtype, fallback=fallback)
+        entry = Entry(str(resolution.variant), run, shape, dtype, fallback=fallback)
+        entry.saving_us = saving_us(resolution)
+        return entry
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
         if entry.run is None:
@@ -376,22 +387,3 @@ def all_rejected(resolution: Resolution) -> bool:
 def with_defaults(run: Callable[..., Any], rest: tuple[Any, ...]) -> Callable[..., Any]:
     """Append defaulted arguments before `out`."""
     return lambda *args: run(*args[:-1], *rest, args[-1])
-
-
-def checked_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """
-    Return a function's parameters by name.
-
-    Raises ArgumentError for *args, **kwargs and a parameter named `out`.
-    """
-    import inspect
-
-    found = inspect.signature(function).parameters
-    for name, parameter in found.items():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ArgumentError(f"a kernel takes named parameters, not *{name}")
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            raise ArgumentError(f"{name} is keyword-only: a kernel's are positional")
-        if name == "out":
-            raise ArgumentError("`out` names the result array: rename the parameter")
-    return tuple(found)

@@ -28,11 +28,12 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Counts:
-    """How often code was compiled, and found in the store or in memory."""
+    """How often code was compiled (and for how long), and found on disk or in memory."""
 
     compiles: int = 0
     artifact_hits: int = 0
     memory_hits: int = 0
+    compile_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class Workshop:
                 return Prepared(run, artifact, key, "store", lookup_ms, load_ms=load_ms)
         counts.compiles += 1
         made, build_ms = timed(lambda: engine.build(variant, problem, target))
+        counts.compile_ms += build_ms
         run, load_ms = timed(lambda: engine.load(made, variant, problem))
         _, store_ms = timed(lambda: store.keep_artifact(key, made))
         return Prepared(run, made, key, "build", lookup_ms, build_ms, store_ms, load_ms)

@@ -184,5 +184,43 @@ def show(
     print("\n".join(aligned(rows)) if found else "nothing is decided yet")
 
 
+@app.command()
+def check(
+    kernel: Annotated[str, typer.Argument(help="MODULE:NAME, a .ptx or a .cu file.")],
+    *,
+    shapes: Annotated[str, typer.Option(help="MxNxK[,MxNxK...].")] = "",
+    grid: Annotated[
+        str | None, typer.Option(help="As in cdiv(n,16),cdiv(m,16).")
+    ] = None,
+    block: Annotated[str | None, typer.Option(help="As in 16,16.")] = None,
+    arg: Annotated[
+        list[str] | None, typer.Option(help="One a parameter, float32[m*k] or int32=m.")
+    ] = None,
+    shared_bytes: Annotated[int, typer.Option(min=0)] = 0,
+    arch: str = "sm_90",
+    global_races: Annotated[bool, typer.Option("--global-races")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run a CUDA kernel on the emulated device and report what the sanitizer finds."""
+    from tilewise.api.check import check as run_check
+
+    done = run_check(
+        kernel,
+        shapes=sizes_of(shapes) if shapes else (),
+        grid=grid,
+        block=block,
+        args=tuple(arg or ()),
+        shared_bytes=shared_bytes,
+        arch=arch,
+        global_races=global_races,
+    )
+    if as_json:
+        printed([asdict(report) for report in done.reports])
+    else:
+        print(done)
+    raise SystemExit(0 if done else 1)
+
+
 if __name__ == "__main__":
     main()

@@ -235,17 +235,21 @@ class Resolver:
         return run, made.build_ms
 
     def keep(self, question: Question, problem: Problem, decision: Decision) -> None:
-        """Store a decision; a contended one stays in this process alone."""
-        key = self.key(problem)
+        """Store a decision; one taken under load never replaces a clean one on disk."""
+        key, mode = self.key(problem), mode_of(question)
         table = DecisionTable(key, question.subject.name, (decision,))
         with self.lock:
-            if decision.contended or mode_of(question) == "off":
-                self.tables[key] = merged(self.tables.get(key), table)
-            else:
-                store = self.store_of()
+            store, kept = self.store_of(), None
+            if mode != "off" and not (decision.contended and self.is_clean(problem)):
                 kept = store.keep_decisions(table)
                 store.add_rows(measurement_rows(key, decision))
-                self.tables[key] = kept or merged(self.tables.get(key), table)
+            self.tables[key] = kept or merged(self.tables.get(key), table)
+
+    def is_clean(self, problem: Problem) -> bool:
+        """Say whether a decision for a problem is stored that no load disturbed."""
+        stored = self.store_of().decisions(self.key(problem))
+        found = stored.find(problem.point) if stored else None
+        return found is not None and not found.contended
 
 
 def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
@@ -319,10 +323,11 @@ def why_chosen(decision: Decision) -> str:
     """Say in words how the winner stood against the reference."""
     times = {c.variant: c.timing for c in decision.candidates if c.timing}
     best, base = times.get(decision.variant), times.get(REFERENCE)
+    load = ", under load from others" if decision.contended else ""
     if decision.variant == REFERENCE or best is None or base is None:
-        return "no variant beat the reference by more than the margin"
+        return f"no variant beat the reference by more than the margin{load}"
     ratio = base.median_us / best.median_us
-    return f"{ratio:.2f}x of the reference's speed where it was measured"
+    return f"{ratio:.2f}x of the reference's speed where it was measured{load}"
 
 
 def case_of(question: Question, problem: Problem) -> Case:

@@ -1,15 +1,16 @@
-"""The checks of an `out=` array."""
+"""The checks of a kernel's parameters and of an `out=` array."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilewise.errors import ArgumentError
 
-__all__ = ["check_out"]
+__all__ = ["check_out", "checked_parameters"]
 
 
 def check_out(
@@ -27,3 +28,20 @@ def check_out(
     for name, arg in zip(names, args, strict=False):
         if isinstance(arg, np.ndarray) and np.may_share_memory(out, arg):
             raise ArgumentError(f"out overlaps {name} in memory")
+
+
+def checked_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """
+    Return a function's parameters by name.
+
+    Raises ArgumentError for *args, **kwargs and a parameter named `out`.
+    """
+    found = inspect.signature(function).parameters
+    for name, parameter in found.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ArgumentError(f"a kernel takes named parameters, not *{name}")
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            raise ArgumentError(f"{name} is keyword-only: a kernel's are positional")
+        if name == "out":
+            raise ArgumentError("`out` names the result array: rename the parameter")
+    return tuple(found)

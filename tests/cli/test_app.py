@@ -1,0 +1,185 @@
+"""The command line, run as a user runs it: in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODULE = """
+import numpy as np
+from tilewise import tuned_kernel
+
+@tuned_kernel(budget_s=0.05)
+def dense(x, w, b):
+    return np.maximum(x @ w + b, 0)
+"""
+BLOCK = "import sys; sys.modules['numba'] = None; "
+RUN = "from tilewise.cli.app import main; main()"
+
+
+def tilewise(
+    where: Path, *words: str, before: str = "", **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a directory."""
+    return subprocess.run(
+        [sys.executable, "-c", before + RUN, *words],
+        capture_output=True, text=True, timeout=120, check=False, cwd=where,
+        env={**os.environ, "COLUMNS": "200", **env},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a directory with a module of kernels."""
+    (tmp_path / "mine.py").write_text(MODULE)
+    return tmp_path
+
+
+def test_demo_is_a_miss_then_a_hit_without_numba(tmp_path: Path) -> None:
+    """A second process finds the code, even where numba can't be imported."""
+    words = ("demo", "--m", "64", "--n", "64", "--k", "64", "--json")
+    first = tilewise(tmp_path, *words)
+    second = tilewise(tmp_path, *words, before=BLOCK)
+    assert (0, 0) == (first.returncode, second.returncode), second.stderr
+    reports = [json.loads(done.stdout) for done in (first, second)]
+    assert ["MISS", "HIT"] == [r["cache_status"] for r in reports]
+    assert ["PASSED", "PASSED"] == [r["validation"] for r in reports]
+    assert reports[1]["compile_ms"] is None
+
+
+def test_demo_prints_the_samples_fields(tmp_path: Path) -> None:
+    """Every field of the sample that the engine has is printed."""
+    done = tilewise(tmp_path, "demo", "--m", "32", "--n", "32", "--k", "32")
+    labels = {line.split(":")[0] for line in done.stdout.splitlines()[1:]}
+    wanted = {
+        "Device", "Compute Capability", "Cache directory", "Workload", "Matrix sizes",
+        "Tile size", "Timed launches", "Cache status", "Cache key", "Artifact size",
+        "Cache lookup", "Compile time", "Cache store", "Module load", "Host prep time",
+        "Kernel time", "Max error", "Validation",
+    }  # fmt: skip
+    assert set() == wanted - labels
+
+
+def test_demo_clears_and_changes_with_the_epilogue(tmp_path: Path) -> None:
+    """--clear-cache makes a MISS again; another epilogue has another key."""
+    words = ("demo", "--m", "32", "--n", "32", "--k", "32", "--json")
+    runs = [tilewise(tmp_path, *words, *more) for more in
+            ((), ("--clear-cache",), ("--epilogue", "relu"))]  # fmt: skip
+    reports = [json.loads(done.stdout) for done in runs]
+    assert ["MISS"] * 3 == [r["cache_status"] for r in reports]
+    assert reports[0]["cache_key"] == reports[1]["cache_key"] != reports[2]["cache_key"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("demo", "--tile-size", "16"), "--tile-size 16"),
+        (("demo", "--engine", "abacus"), "--engine abacus"),
+        (("demo", "--epilogue", "gelu"), "identity, relu"),
+        (("demo", "--m", "0"), "--m"),
+        (("tune", "nowhere", "--shapes", "4x4x4"), "can't import nowhere"),
+        (("tune", "mine:other", "--shapes", "4x4x4"), "it has dense"),
+        (("tune", "mine", "--shapes", "4x4"), "is not MxNxK"),
+        (("tune", "mine", "--shapes", "4x4x4", "--budget", "0"), "budget"),
+        (("explain", "mine", "--shape", "4x4x4"), "MODULE:NAME"),
+        (("show", "nothing"), "nothing is decided"),
+        (("cache", "import", "mine.py"), "no record"),
+        (("frobnicate",), "No such command"),
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_are_one_line_and_exit_code_2(
+    project: Path, words: tuple[str, ...], told: str
+) -> None:
+    """No traceback; the message names what was wrong."""
+    done = tilewise(project, *words)
+    assert 2 == done.returncode
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback(project: Path) -> None:
+    """--debug is for those who want to see where."""
+    done = tilewise(project, "tune", "mine:other", "--shapes", "4x4x4", "--debug")
+    assert "Traceback" in done.stderr
+
+
+def test_tune_then_show_explain_export_and_import(project: Path) -> None:
+    """The store's life: tuned, shown, explained, moved to another place."""
+    tuned = tilewise(project, "tune", "mine:dense", "--shapes", "8x8x8,64x32x16")
+    assert 0 == tuned.returncode, tuned.stderr
+    assert "problem 2 of 2" in tuned.stderr
+    rows: Any = json.loads(tilewise(project, "show", "--json").stdout)
+    assert {"dense"} == {row["kernel"] for row in rows}
+    told = tilewise(project, "explain", "mine:dense", "--shape", "8x8x8", "--json")
+    assert "measured" == json.loads(told.stdout)[0]["grade"]
+    for name in ("one.tw", "two.tw"):
+        assert 0 == tilewise(project, "cache", "export", name).returncode
+    assert (project / "one.tw").read_bytes() == (project / "two.tw").read_bytes()
+    other = {"TILEWISE_CACHE_DIR": str(project / "other")}
+    assert 0 == tilewise(project, "cache", "import", "one.tw", **other).returncode
+    words = ("explain", "mine:dense", "--shape", "8x8x8", "--json")
+    moved = tilewise(project, *words, **other)
+    assert "measured" == json.loads(moved.stdout)[0]["grade"]
+
+
+def test_a_bundle_serves_read_only(project: Path) -> None:
+    """TILEWISE_BUNDLE is a layer below an empty store, code included."""
+    tilewise(project, "tune", "mine:dense", "--shapes", "64x64x64")
+    tilewise(project, "cache", "export", "all.tw")
+    env = {
+        "TILEWISE_CACHE_DIR": str(project / "empty"),
+        "TILEWISE_BUNDLE": str(project / "all.tw"),
+    }
+    code = (
+        "import numpy as np, mine; a = np.ones((64, 64), 'f4'); "
+        "mine.dense(a, a, a[0]); s = mine.dense.stats; print(s.compiles, s.tunings); "
+        "raise SystemExit; "
+    )
+    done = tilewise(project, before=code, **env)
+    assert "0 0\n" == done.stdout, done.stderr
+
+
+def test_info_has_the_fingerprint(tmp_path: Path) -> None:
+    """Machine, versions and settings as JSON."""
+    done = tilewise(tmp_path, "info", "--json")
+    found = json.loads(done.stdout)
+    assert found["fingerprint"].startswith("cpu_")
+    assert "numpy" in found["provenance"]
+
+
+def test_verify_finds_nothing_in_a_sound_store(project: Path) -> None:
+    """Exit code 0 and one line."""
+    tilewise(project, "tune", "mine:dense", "--shapes", "8x8x8")
+    done = tilewise(project, "cache", "verify")
+    assert (0, "every record is whole\n") == (done.returncode, done.stdout)
+
+
+RACY = """
+__global__ void shift(float* x, int n) {
+    extern __shared__ float s[];
+    int i = threadIdx.x;
+    s[i] = x[i];
+    %s
+    if (i + 1 < n) x[i] = s[i + 1];
+}
+"""
+
+
+@pytest.mark.parametrize(("line", "code"), [("__syncthreads();", 0), ("", 1)])
+def test_check_finds_a_missing_barrier(tmp_path: Path, line: str, code: int) -> None:
+    """A clean kernel exits 0, one without its barrier 1, on any machine."""
+    (tmp_path / "shift.cu").write_text('extern "C" ' + (RACY % line).strip())
+    done = tilewise(
+        tmp_path, "check", "shift.cu", "--shapes", "64x1x1", "--grid", "1",
+        "--block", "64", "--shared-bytes", "256", "--arg", "float32[64]",
+        "--arg", "int32=m",
+    )  # fmt: skip
+    assert code == done.returncode, done.stdout + done.stderr
+    assert ("race" in done.stdout) == bool(code)

@@ -31,6 +31,7 @@ def run_block(block: str, line: int, names: dict[str, Any]) -> None:
     )
     report: list[str] = []
     doctest.DocTestRunner().run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
     assert "" == "".join(report)
 
 

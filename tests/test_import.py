@@ -22,8 +22,9 @@ def modules() -> Iterator[str]:
 
 
 def rank(name: str) -> tuple[int, str]:
-    """Return how names are ordered: constants, classes, then the others."""
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+    """Return how names are ordered: constants, classes (and C), then the others."""
+    constant = name.isupper() and len(name) > 1
+    return (0 if constant else 1 if name[0].isupper() else 2, name)
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -135,10 +135,11 @@ class CudaRun:
         with self.lock:
             if device not in self.loaded:
                 module = device.load(image_for(device, self.artifact))
-                names = {self.plan.entry, self.plan.plain}
-                kernels = {entry: module.kernel(entry) for entry in names}
-                self.loaded[device] = Loaded(module, kernels)
-            return self.loaded[device].kernels[name]
+                self.loaded[device] = Loaded(module, {})
+            loaded = self.loaded[device]
+            if name not in loaded.kernels:
+                loaded.kernels[name] = loaded.module.kernel(name)
+            return loaded.kernels[name]
 
 
 def here() -> Device:

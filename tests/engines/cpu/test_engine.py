@@ -14,7 +14,6 @@ from tests.expressions import arguments, random_kernel
 from tests.model.test_trace import NAMES, forms
 from tilewise.device.target import cpu_target
 from tilewise.engines.cpu.engine import CpuEngine
-from tilewise.engines.cpu.source import kernel_for
 from tilewise.errors import EngineError, UnsupportedOp
 from tilewise.model.problem import Problem, pose
 from tilewise.model.spec import match
@@ -22,7 +21,7 @@ from tilewise.model.trace import trace
 from tilewise.model.variant import Variant
 
 ENGINE = CpuEngine()
-METHODS = ("blas_serial", "small")
+METHODS = ("blas_serial", "small", "packed")
 
 
 def problem_of(function: Callable[..., Any], args: Any, names: Any = None) -> Problem:
@@ -37,7 +36,8 @@ def problem_of(function: Callable[..., Any], args: Any, names: Any = None) -> Pr
 
 def run(problem: Problem, method: str, args: Any, out: Any = None) -> Any:
     """Build, load and run one method on a poisoned output."""
-    variant = Variant("cpu", method)
+    threads = (("threads", 2),) if method == "packed" else ()
+    variant = Variant("cpu", method, threads)
     artifact = ENGINE.build(variant, problem, cpu_target())
     if out is None:
         out = np.full(problem.shape, 77, problem.spec.dtype)
@@ -146,9 +146,9 @@ def test_sizes_around_the_unrolling_are_right(method: str) -> None:
         for m, n in ((1, 1), (3, 5), (0, 4), (4, 0), (17, 33)):
             args = inputs(m, n, k)
             problem = problem_of(dense, args)
-            source = kernel_for(problem, method, 3).source
+            variant = Variant("cpu", method)
+            source = str(ENGINE.key_parts(variant, problem, cpu_target()))
             if source not in made:
-                variant = Variant("cpu", method)
                 artifact = ENGINE.build(variant, problem, cpu_target())
                 made[source] = ENGINE.load(artifact, variant, problem)
             out = np.full((m, n), 77, np.float32)

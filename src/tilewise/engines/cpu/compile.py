@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.device.native import sealed, undefined, wrapper_ir
 from tilewise.engines.cpu import mathlib
+from tilewise.engines.cpu.micro import ARGUMENTS, POINTERS, Block, micro_ir
 from tilewise.engines.cpu.source import Kernel
 
-__all__ = ["object_code"]
+__all__ = ["object_code", "versions"]
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """Return the versions of what compiles."""
+    import llvmlite
+    import numba
+
+    return (("llvmlite", llvmlite.__version__), ("numba", numba.__version__))
+
+
+MICRO = ("wide", "narrow")
 
 
 def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
@@ -26,6 +39,8 @@ def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
     module = llvm.parse_assembly(ir)
     text = wrapper_ir(entry, kernel.values, kernel.result, kernel.work)
     module.link_in(llvm.parse_assembly(text))
+    if kernel.block is not None:
+        module.link_in(llvm.parse_assembly(micro_ir(kernel.block)))
     module.verify()
     machine = llvm.Target.from_triple(triple).create_target_machine(
         cpu=name, features=features, opt=3, reloc="static", codemodel="large"
@@ -39,7 +54,9 @@ def numba_ir(kernel: Kernel) -> tuple[str, str]:
     from numba import njit, types
 
     signature = types.void(*(numba_type(types, kind) for kind in kernel.types))
-    space = namespace()
+    space = dict(namespace())
+    if kernel.block is not None:
+        space |= micro_kernels(kernel.block)
     exec(compile(kernel.source, "<tilewise kernel>", "exec"), space)
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     made = njit(signature, error_model="numpy", fastmath={"contract"}, **options)(
@@ -49,6 +66,29 @@ def numba_ir(kernel: Kernel) -> tuple[str, str]:
     return str(result.fndesc.llvm_func_name), str(result.library.get_llvm_str())
 
 
+def micro_kernels(block: Block) -> dict[str, Any]:
+    """
+    Return the micro-kernels as functions that numba calls by symbol.
+
+    numba loads what it compiles, though nobody calls it there, and LLVM ends the
+    process over a symbol that it does not find: it finds one of Python's.
+    """
+    import ctypes
+
+    import llvmlite.binding as llvm
+    from numba import types
+
+    anything = ctypes.cast(ctypes.pythonapi.PyErr_Occurred, ctypes.c_void_p).value
+    for name in MICRO:
+        llvm.add_symbol(f"tilewise_{name}", anything)
+    pointer = types.CPointer(getattr(types, block.dtype))
+    kinds = [pointer if a in POINTERS else types.int64 for a in ARGUMENTS]
+    signature = types.void(*kinds)
+    return {
+        name: types.ExternalFunction(f"tilewise_{name}", signature) for name in MICRO
+    }
+
+
 def numba_type(types: Any, kind: str) -> Any:
     """Return the numba type of a parameter; `*` stands before a pointer's."""
     if kind.startswith("*"):
@@ -56,6 +96,7 @@ def numba_type(types: Any, kind: str) -> Any:
     return types.boolean if kind == "bool" else getattr(types, kind)
 
 
+@cache
 def namespace() -> dict[str, Any]:
     """Return the names that kernel source reads, compiled functions among them."""
     from numba import njit, types

@@ -1,21 +1,23 @@
-"""The CPU engine: NumPy's product and one compiled pass, or a small kernel."""
+"""The CPU engine: native objects made with numba and run without it."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import time
-from collections.abc import Callable
-from typing import Any
+from functools import cache
 
 import numpy as np
 
 from tilewise.device import native
 from tilewise.engines.base import Run
-from tilewise.engines.cpu.source import in_place, kernel_for
+from tilewise.engines.cpu import mathlib
+from tilewise.engines.cpu.micro import Block, block_of, micro_ir
+from tilewise.engines.cpu.runs import after_blas, over_panels, with_scalars
+from tilewise.engines.cpu.source import Kernel, kernel_for
 from tilewise.engines.render import unrendered
 from tilewise.errors import EngineError
-from tilewise.model.problem import Problem, scalar_values, viewed_array
-from tilewise.model.spec import Spec
+from tilewise.model.problem import Problem
 from tilewise.model.variant import Artifact, Target, Variant
 
 __all__ = ["CpuEngine"]
@@ -23,8 +25,15 @@ __all__ = ["CpuEngine"]
 FUSED = ("float32", "float64")
 SMALL_WORK = 1 << 21
 """Multiply-adds above which the small kernel is not worth a measurement."""
-ROW_BYTES = 1 << 16
-"""The longest scratch row that is taken from the stack."""
+STACK_BYTES = 1 << 17
+"""The largest w that the small kernel packs on the stack."""
+PANEL_BYTES = 1 << 22
+"""The largest panel of w that a thread packs: k is too deep for more."""
+THREADED_ELEMENTS = 1 << 16
+THREADED_WORK = 1 << 20
+"""Elements and multiply-adds below which a second thread is not woken in time."""
+ALONE_WORK = 1 << 27
+"""Multiply-adds above which one thread is not tried where there are more."""
 
 
 class CpuEngine:
@@ -34,29 +43,27 @@ class CpuEngine:
     toolchain = ("numba", "llvmlite")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
-        """Return the methods, the simplest first."""
-        return (Variant("cpu", "blas_serial"), Variant("cpu", "small"))
+        """Return the methods, the simplest first; threaded ones where threads are."""
+        found = [Variant("cpu", "blas_serial"), Variant("cpu", "small")]
+        counts = dict.fromkeys((1, target.units))
+        found += [Variant("cpu", "packed", (("threads", n),)) for n in counts]
+        if target.units > 1:
+            parallel = Variant("cpu", "blas_parallel", (("threads", target.units),))
+            found.insert(1, parallel)
+        return tuple(found)
 
     def rejects(self, variant: Variant, problem: Problem, target: Target) -> str | None:
         """Return why a method cannot serve a problem, or None."""
-        reason = general_reason(problem)
-        if reason is not None:
-            return reason
-        if variant.method == "blas_serial":
-            return "there is no epilogue to fuse" if problem.spec.is_identity else None
-        work = problem.m * problem.n * problem.k
-        if work > SMALL_WORK:
-            return f"m*n*k={work} is over {SMALL_WORK}"
-        size = np.dtype(problem.spec.product_dtype).itemsize * problem.n
-        return f"n={problem.n} is too long for one row" if size > ROW_BYTES else None
+        return general_reason(problem) or REASONS[variant.method](variant, problem)
 
     def key_parts(
         self, variant: Variant, problem: Problem, target: Target
     ) -> tuple[tuple[str, str], ...]:
         """Return the source, its types and where the parameters come from."""
-        kernel = kernel_for(problem, variant.method, arity(problem))
+        kernel = kernel_of(variant, problem, target)
         return (
             ("variant", str(variant)),
+            ("micro", "" if kernel.block is None else micro_ir(kernel.block)),
             ("source", kernel.source),
             ("types", " ".join(kernel.types)),
             ("values", repr(kernel.values)),
@@ -65,9 +72,9 @@ class CpuEngine:
 
     def build(self, variant: Variant, problem: Problem, target: Target) -> Artifact:
         """Compile with numba; raises EngineError with the compiler's words."""
-        from tilewise.engines.cpu.compile import object_code
+        from tilewise.engines.cpu.compile import object_code, versions
 
-        kernel = kernel_for(problem, variant.method, arity(problem))
+        kernel = kernel_of(variant, problem, target)
         started = time.perf_counter()
         try:
             code = object_code(kernel, target.triple, target.arch, target.features)
@@ -79,16 +86,39 @@ class CpuEngine:
             code,
             arch=target.arch,
             variant=str(variant),
+            resources=resources_of(kernel),
+            toolchain=versions(),
             build_ms=1e3 * (time.perf_counter() - started),
         )
 
     def load(self, artifact: Artifact, variant: Variant, problem: Problem) -> Run:
-        """Load the object and put NumPy's product before it where it is wanted."""
-        call = native.load(artifact.code)
-        prelude = computed(problem.spec)
+        """Load the object and put around it what Python does at each call."""
+        call, threads = native.load(artifact.code), threads_of(variant)
         if variant.method == "small":
-            return call if prelude is None else with_scalars(call, prelude)
-        return with_product(call, prelude, problem)
+            return with_scalars(call, problem.spec)
+        if variant.method == "packed":
+            figures = dict(artifact.resources)
+            dtype = problem.spec.product_dtype
+            block = Block(dtype, figures["lanes"], figures["rows"])
+            return over_panels(call, problem, threads, block)
+        return after_blas(call, problem, threads)
+
+
+def kernel_of(variant: Variant, problem: Problem, target: Target) -> Kernel:
+    """Write a variant's kernel."""
+    block = block_of(target, problem.spec.product_dtype)
+    return kernel_for(problem, variant.method, block)
+
+
+def resources_of(kernel: Kernel) -> tuple[tuple[str, int], ...]:
+    """Return the figures that loading needs again."""
+    block = kernel.block
+    return () if block is None else (("lanes", block.lanes), ("rows", block.rows))
+
+
+def threads_of(variant: Variant) -> int:
+    """Return the threads that a variant uses."""
+    return int(dict(variant.config).get("threads", 1))
 
 
 def general_reason(problem: Problem) -> str | None:
@@ -97,9 +127,8 @@ def general_reason(problem: Problem) -> str | None:
         return "the arguments live on a device"
     if not native.is_gil_build():
         return "this Python has no GIL, which the call wrappers assume"
-    for operand, form in zip(
-        (problem.spec.x, problem.spec.w), problem.forms[:2], strict=True
-    ):
+    factors = (problem.spec.x, problem.spec.w)
+    for operand, form in zip(factors, problem.forms[:2], strict=True):
         if form.dtype not in FUSED:
             return f"{operand.name} is {form.dtype}; float32 and float64 are fused"
     x, w = problem.forms[:2]
@@ -108,64 +137,51 @@ def general_reason(problem: Problem) -> str | None:
     return unrendered(problem.spec)
 
 
-def arity(problem: Problem) -> int:
-    """Return the number of the kernel's arguments that precede `out`."""
-    return problem.spec.arity
+def serial_reason(variant: Variant, problem: Problem) -> str | None:
+    """Return why a compiled pass after NumPy's product is of no use."""
+    return "there is no epilogue to fuse" if problem.spec.is_identity else None
 
 
+def parallel_reason(variant: Variant, problem: Problem) -> str | None:
+    """Return why that pass is not for several threads."""
+    elements = problem.m * problem.n
+    if elements < THREADED_ELEMENTS:
+        return f"m*n={elements} is under {THREADED_ELEMENTS}, too little for threads"
+    return serial_reason(variant, problem)
+
+
+def small_reason(variant: Variant, problem: Problem) -> str | None:
+    """Return why a problem is too large for the small kernel."""
+    work = problem.m * problem.n * problem.k
+    if work > SMALL_WORK:
+        return f"m*n*k={work} is over {SMALL_WORK}"
+    size = np.dtype(problem.spec.product_dtype).itemsize * problem.k * problem.n
+    if problem.forms[1].layout != "C" and size > STACK_BYTES:
+        return f"w has {size} bytes, over the {STACK_BYTES} that the stack takes"
+    return None
+
+
+def packed_reason(variant: Variant, problem: Problem) -> str | None:
+    """Return why a product over packed panels is of no use."""
+    work, threads = problem.m * problem.n * problem.k, threads_of(variant)
+    if threads > 1 and max(work, 16 * problem.m * problem.n) < THREADED_WORK:
+        return f"m*n*k={work} is under {THREADED_WORK}, too little for threads"
+    if threads == 1 and work > ALONE_WORK:
+        return f"m*n*k={work} is over {ALONE_WORK}, too much for one thread"
+    size = np.dtype(problem.spec.product_dtype).itemsize * problem.k * 32
+    if size > PANEL_BYTES:
+        return f"k={problem.k} is too deep for a panel of {PANEL_BYTES} bytes"
+    return None
+
+
+REASONS = {
+    "blas_serial": serial_reason, "blas_parallel": parallel_reason,
+    "small": small_reason, "packed": packed_reason,
+}  # fmt: skip
+
+
+@cache
 def mathlib_digest() -> str:
     """Return a digest of the functions that kernels call."""
-    import inspect
-
-    from tilewise.engines.cpu import mathlib
-
     text = inspect.getsource(mathlib).encode()
     return hashlib.sha256(text, usedforsecurity=False).hexdigest()
-
-
-def computed(spec: Spec) -> Callable[[Any], list[Any]] | None:
-    """Return what computes a call's scalars, or None where all are arguments."""
-    if all(scalar.direct >= 0 for scalar in spec.scalars):
-        return None
-    wanted = [i for i, scalar in enumerate(spec.scalars) if scalar.direct < 0]
-
-    def values(args: Any) -> list[Any]:
-        found = scalar_values(spec, args)
-        return [found[i] for i in wanted]
-
-    return values
-
-
-def with_scalars(call: Run, prelude: Callable[[Any], list[Any]]) -> Run:
-    """Append the computed scalars to a call."""
-    return lambda *args: call(*args, *prelude(args))
-
-
-def with_product(
-    call: Run, prelude: Callable[[Any], list[Any]] | None, problem: Problem
-) -> Run:
-    """Put NumPy's product before the compiled pass."""
-    spec, matmul, empty = problem.spec, np.matmul, np.empty
-    x_at, w_at, dtype = spec.x.position, spec.w.position, spec.product_dtype
-    plain = not (spec.x.view or spec.w.view) and prelude is None
-    if in_place(problem) and plain:
-
-        def fast(*args: Any) -> Any:
-            matmul(args[x_at], args[w_at], out=args[-1])
-            return call(*args)
-
-        return fast
-
-    inside = in_place(problem)
-
-    def general(*args: Any) -> Any:
-        x, w = viewed_array(spec.x, args[x_at]), viewed_array(spec.w, args[w_at])
-        extra = prelude(args) if prelude is not None else []
-        if inside:
-            matmul(x, w, out=args[-1])
-            return call(*args, *extra)
-        product = empty((x.shape[0], w.shape[1]), dtype)
-        matmul(x, w, out=product)
-        return call(*args, *extra, product)
-
-    return general

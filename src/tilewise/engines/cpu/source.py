@@ -1,8 +1,8 @@
 """
 The Python source of a CPU kernel, and where its parameters come from.
 
-Two methods: an epilogue pass over a finished product, and a small kernel that
-multiplies as well, one row at a time in a scratch row.
+Kernels: an epilogue pass over a finished product ("blas"), a small product that
+reads w in place or from the stack ("small"), and one over packed panels ("packed").
 """
 
 from __future__ import annotations
@@ -12,34 +12,52 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewise.device.native import Parameter
+from tilewise.engines.cpu.loops import (
+    CHUNK,
+    TILE_ROWS,
+    direct,
+    packed,
+    packing,
+    whole,
+)
+from tilewise.engines.cpu.micro import Block
 from tilewise.engines.render import PYTHON, Rendered, render
 from tilewise.model.problem import Form, Problem
 from tilewise.model.spec import Operand
 
-__all__ = ["Kernel", "kernel_for"]
-
-UNROLL = 4
-"""Rows of w that one pass over the scratch row adds."""
+__all__ = ["Kernel", "in_place", "kernel_for"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel's source, its parameters' numba types, their values, and the work."""
+    """
+    A kernel's source, its parameters' numba types and values, and the work.
+
+    `result` is the place of the argument that a call returns; `micro` is the block
+    of the micro-kernels that the source calls, if it does.
+    """
 
     source: str
     types: tuple[str, ...]
     values: tuple[Parameter, ...]
     work: tuple[int, ...]
     result: int
+    block: Block | None = None
 
 
 class Signature:
     """Collects the parameters of a kernel with their types and values."""
 
-    def __init__(self) -> None:
+    def __init__(self, extra: int) -> None:
         self.names: list[str] = []
         self.types: list[str] = []
         self.values: list[Parameter] = []
+        self.extra = extra
+
+    def place(self) -> int:
+        """Return the place of the next argument behind the user's and `out`."""
+        self.extra += 1
+        return self.extra - 1
 
     def add(self, name: str, kind: str, value: Parameter) -> None:
         """Append one parameter."""
@@ -55,45 +73,74 @@ class Signature:
             value = Parameter("stride", arg, axis, shift)
             self.add(name + suffix, "int64", Parameter("const") if axis < 0 else value)
 
+    def whole_numbers(self, *names: str) -> None:
+        """Append integers that the caller passes as arguments of their own."""
+        for name in names:
+            self.add(name, "int64", Parameter("int", self.place()))
 
-def kernel_for(problem: Problem, method: str, arguments: int) -> Kernel:
+
+SCALARS = {
+    "float64": "double", "float32": "float", "int64": "int", "int32": "int32",
+    "bool": "bool",
+}  # fmt: skip
+
+
+def kernel_for(problem: Problem, method: str, block: Block) -> Kernel:
     """
     Write the kernel of a method for a problem.
 
-    `arguments` is the number of the user's arguments; `out` follows them, then the
-    computed scalars, then the product where it is not in `out`.
+    A call passes the user's arguments, `out`, the computed scalars, and then: the
+    product where it is not in `out` ("blas_serial", "blas_parallel"); the first and
+    the one past the last row ("blas_parallel"); workspace and rows, columns, and
+    columns of a chunk ("packed"), or the packed w for workspace's panels ("bound").
     """
-    spec, signature = problem.spec, Signature()
-    rendered = render(spec, PYTHON)
-    out = arguments
-    extra = out + 1
-    for number, scalar in enumerate(spec.scalars):
-        kind = rendered.scalar_types[number]
-        place = scalar.direct
-        if place < 0:
-            place, extra = extra, extra + 1
-        signature.add(f"s{number}", kind, Parameter(SCALARS[kind], place))
+    out = problem.spec.arity
+    signature = Signature(out + 1)
+    rendered = render(problem.spec, PYTHON)
+    scalars(problem, rendered.scalar_types, signature, out)
     signature.add("m", "int64", Parameter("dim", out, 0))
     signature.add("n", "int64", Parameter("dim", out, 1))
-    signature.array("out", spec.dtype, out, (0, 1))
-    for number, (operand, form) in enumerate(
-        zip(spec.operands, problem.forms[2:], strict=True)
-    ):
-        axes = varied(operand, form, bool(problem.fold))
-        signature.array(f"o{number}_", form.dtype, operand.position, axes)
-    work = [signature.names.index("m"), signature.names.index("n")]
-    if method == "small":
-        body = small(problem, signature, rendered)
-        work.append(signature.names.index("k"))
+    signature.array("out", problem.spec.dtype, out, (0, 1))
+    operands(problem, signature)
+    uses_blas = method.startswith("blas")
+    if uses_blas:
+        product = product_of(problem, signature)
+        rows(signature, method == "blas_parallel", out)
+        body = whole(problem, rendered, product)
     else:
-        body = epilogue(problem, signature, rendered, extra)
-    text = f"def kernel({', '.join(signature.names)}):\n" + "\n".join(body) + "\n"
+        factors(problem, signature)
+        if method == "small":
+            body = small(problem, rendered, block, signature)
+        else:
+            body = panels(problem, rendered, block, signature, method == "bound")
+    names = ("m", "n") if uses_blas else ("m", "n", "k")
+    head = f"def kernel({', '.join(signature.names)}):\n    "
     return Kernel(
-        text, tuple(signature.types), tuple(signature.values), tuple(work), out
+        head + "\n    ".join(body) + "\n",
+        tuple(signature.types),
+        tuple(signature.values),
+        tuple(signature.names.index(name) for name in names),
+        out,
+        None if uses_blas else block,
     )
 
 
-SCALARS = {"float64": "double", "float32": "float", "int64": "int", "bool": "bool"}
+def scalars(
+    problem: Problem, types: tuple[str, ...], signature: Signature, out: int
+) -> None:
+    """Append the scalars: direct ones from the user's arguments, the others behind."""
+    for number, scalar in enumerate(problem.spec.scalars):
+        kind = types[number]
+        place = scalar.direct if scalar.direct >= 0 else signature.place()
+        signature.add(f"s{number}", kind, Parameter(SCALARS[kind], place))
+
+
+def operands(problem: Problem, signature: Signature) -> None:
+    """Append the epilogue's operands."""
+    pairs = zip(problem.spec.operands, problem.forms[2:], strict=True)
+    for number, (operand, form) in enumerate(pairs):
+        axes = varied(operand, form, bool(problem.fold))
+        signature.array(f"o{number}_", form.dtype, operand.position, axes)
 
 
 def varied(operand: Operand, form: Form, folded: bool) -> tuple[int, int]:
@@ -106,8 +153,8 @@ def varied(operand: Operand, form: Form, folded: bool) -> tuple[int, int]:
     else:
         axes = list(range(2 if folded and operand.ndim else operand.ndim))
     axes = [-1] * (2 - len(axes)) + axes
-    rows = axes[0] if "m" in form.kind else -1
-    return rows, axes[1] if "n" in form.kind else -1
+    row = axes[0] if "m" in form.kind else -1
+    return row, axes[1] if "n" in form.kind else -1
 
 
 def factor_axes(operand: Operand) -> tuple[int, int]:
@@ -115,102 +162,72 @@ def factor_axes(operand: Operand) -> tuple[int, int]:
     return (1, 0) if operand.view == "T" else (0, 1)
 
 
+def factors(problem: Problem, signature: Signature) -> None:
+    """Append both factors and the depth of the product."""
+    x, w = problem.spec.x, problem.spec.w
+    signature.array("x", x.dtype, x.position, factor_axes(x))
+    signature.array("w", w.dtype, w.position, factor_axes(w))
+    signature.add("k", "int64", Parameter("dim", x.position, factor_axes(x)[1]))
+
+
 def in_place(problem: Problem) -> bool:
     """Say whether the product can stand where the result will."""
     return problem.spec.product_dtype == problem.spec.dtype
 
 
-def loads(problem: Problem, rendered: Rendered) -> list[str]:
-    """Write the loads of the operands' elements at (i, j)."""
-    lines = []
-    for number, form in enumerate(problem.forms[2:]):
-        name = f"o{number}_"
-        unit = "n" in form.kind and form.layout == "C"
-        column = "j" if unit else f"j * {name}c"
-        index = " + ".join(
-            part
-            for part, used in ((f"i * {name}r", "m" in form.kind),
-                               (column, "n" in form.kind))
-            if used
-        )  # fmt: skip
-        lines.append(f"o{number} = {name}[{index or '0'}]")
-    return lines
-
-
-def element(problem: Problem, rendered: Rendered, product: str, at: str) -> list[str]:
-    """Write what is done for one element."""
-    return [
-        f"p = {product}",
-        *loads(problem, rendered),
-        *rendered.lines,
-        f"out[{at}] = {rendered.result}",
-    ]
-
-
-def twice(indent: int, body: tuple[list[str], list[str]]) -> list[str]:
-    """Write a loop over j for unit and for any stride of `out`."""
-    pad = " " * indent
-    lines = []
-    for test, part in (("if outc == 1:", body[0]), ("else:", body[1])):
-        lines += [pad + test, f"{pad}    for j in range(n):"]
-        lines += [f"{pad}        {line}" for line in part]
-    return lines
-
-
-def epilogue(
-    problem: Problem, signature: Signature, rendered: Rendered, extra: int
-) -> list[str]:
-    """Write the pass over a product in `out`, or in an array of its own."""
-    unit, any_stride = "i * outr + j", "i * outr + j * outc"
+def product_of(problem: Problem, signature: Signature) -> str:
+    """Return the text of the product's element; append its array where it has one."""
     if in_place(problem):
-        products = (f"out[{unit}]", f"out[{any_stride}]")
-    else:
-        signature.array("product", problem.spec.product_dtype, extra, (0, 1))
-        products = ("product[i * productr + j]",) * 2
-    bodies = (
-        element(problem, rendered, products[0], unit),
-        element(problem, rendered, products[1], any_stride),
-    )
-    return ["    for i in range(m):", *twice(8, bodies)]
+        return "out[i * outr + {column}]"
+    dtype = problem.spec.product_dtype
+    signature.array("product", dtype, signature.place(), (0, 1))
+    return "product[i * productr + j]"
 
 
-def small(problem: Problem, signature: Signature, rendered: Rendered) -> list[str]:
-    """Write the product by rows, adding some rows of w at a time, and the epilogue."""
-    spec = problem.spec
-    x, w = spec.x, spec.w
-    dtype = spec.product_dtype
-    signature.array("x", x.dtype, x.position, factor_axes(x))
-    signature.array("w", w.dtype, w.position, factor_axes(w))
-    signature.add("k", "int64", Parameter("dim", x.position, factor_axes(x)[1]))
-    size = np.dtype(dtype).itemsize
-    signature.add(
-        "row", f"*{dtype}", Parameter("row", spec_result(signature), 1, 0, size)
-    )
-    zero = f"{PYTHON.types[dtype]}(0)"
-    column = "j" if problem.forms[1].layout == "C" else "j * wc"
-    factors = [f"a{u} = x[i * xr + (l + {u}) * xc]" for u in range(UNROLL)]
-    sums = [f"a{u} * w[(l + {u}) * wr + {column}]" for u in range(UNROLL)]
-    bodies = (
-        element(problem, rendered, "row[j]", "i * outr + j"),
-        element(problem, rendered, "row[j]", "i * outr + j * outc"),
-    )
-    return [
-        f"    whole = k - k % {UNROLL}",
-        "    for i in range(m):",
-        "        for j in range(n):",
-        f"            row[j] = {zero}",
-        f"        for l in range(0, whole, {UNROLL}):",
-        *[f"            {line}" for line in factors],
-        "            for j in range(n):",
-        f"                row[j] += {' + '.join(sums)}",
-        "        for l in range(whole, k):",
-        "            a = x[i * xr + l * xc]",
-        "            for j in range(n):",
-        f"                row[j] += a * w[l * wr + {column}]",
-        *twice(8, bodies),
-    ]
+def rows(signature: Signature, part: bool, out: int) -> None:
+    """Append the rows to compute: a part of them, or all."""
+    if part:
+        signature.whole_numbers("lo", "hi")
+        return
+    signature.add("lo", "int64", Parameter("const"))
+    signature.add("hi", "int64", Parameter("dim", out, 0))
 
 
-def spec_result(signature: Signature) -> int:
-    """Return the place of `out` among the arguments."""
-    return signature.values[signature.names.index("out")].arg
+def small(
+    problem: Problem, rendered: Rendered, block: Block, signature: Signature
+) -> list[str]:
+    """Write a small product; a w whose columns lie apart is packed on the stack."""
+    rows(signature, False, problem.spec.arity)
+    size = np.dtype(block.dtype).itemsize
+    straight = problem.forms[1].layout == "C"
+    tile = block.rows if straight else TILE_ROWS
+    room = Parameter("room", value=tile * CHUNK * size)
+    signature.add("c", f"*{block.dtype}", room)
+    if straight:
+        return direct(problem, rendered, block)
+    grid = Parameter("grid", problem.spec.w.position, value=size, shift=block.columns)
+    signature.add("panels", f"*{block.dtype}", grid)
+    pack = packing(block, across=False)
+    ends = ["jlo, jhi, chunk = 0, n, " + str(CHUNK), f"zero = {zero(block)}"]
+    return [*ends, *packed(problem, rendered, block, pack)]
+
+
+def panels(
+    problem: Problem,
+    rendered: Rendered,
+    block: Block,
+    signature: Signature,
+    bound: bool,
+) -> list[str]:
+    """Write a product over panels, packed here or before."""
+    kind = f"*{block.dtype}"
+    signature.add("c", kind, Parameter("data", signature.place()))
+    signature.add("panels", kind, Parameter("data", signature.place()))
+    signature.whole_numbers("lo", "hi", "jlo", "jhi", "chunk")
+    pack = [] if bound else packing(block, problem.forms[1].layout == "C")
+    return [f"zero = {zero(block)}", *packed(problem, rendered, block, pack)]
+
+
+def zero(block: Block) -> str:
+    """Write zero in a block's dtype."""
+    return f"{PYTHON.types[block.dtype]}(0)"

@@ -1,0 +1,108 @@
+"""
+A small pool of Python threads that share the tiles of one call.
+
+Native code releases the GIL, so the threads run at once. The caller takes tiles too
+and waits only for tiles that a worker has taken: a worker that the system has not
+woken yet costs nothing. No thread of a library takes part, so nothing here fights
+with OpenBLAS or OpenMP; a forked child makes its own threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+__all__ = ["Job", "run_tiles"]
+
+Tile = tuple[int, ...]
+
+
+class Job:
+    """Tiles of one call, each taken once, and the error of the first that failed."""
+
+    __slots__ = ("_next", "_tiles", "_work", "done", "error", "finished", "taken")
+
+    def __init__(self, work: Callable[[Tile], Any], tiles: Sequence[Tile]) -> None:
+        self._work, self._tiles = work, tiles
+        self._next = itertools.count()
+        self.finished = itertools.count(1)
+        self.done = threading.Lock()
+        self.done.acquire()
+        self.error: BaseException | None = None
+
+    def take_all(self) -> None:
+        """Work on tiles until none is left; whoever ends the last one says so."""
+        tiles, work, total = self._tiles, self._work, len(self._tiles)
+        while (number := next(self._next)) < total:
+            try:
+                work(tiles[number])
+            except BaseException as error:
+                self.error = error
+            if next(self.finished) == total:
+                self.done.release()
+
+
+class Pool:
+    """Daemon threads that wait for jobs; made when first needed."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def offer(self, job: Job, helpers: int) -> None:
+        """Let up to `helpers` threads take part in a job."""
+        if self._count < helpers:
+            self._grow(helpers)
+        for _ in range(helpers):
+            self._jobs.put(job)
+
+    def _grow(self, count: int) -> None:
+        """Start the threads that are missing."""
+        with self._lock:
+            while self._count < count:
+                name = f"tilewise-{self._count}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
+                self._count += 1
+
+    def _serve(self) -> None:
+        """Take part in one job after the other."""
+        while True:
+            self._jobs.get().take_all()
+
+
+POOL = Pool()
+
+
+def run_tiles(work: Callable[[Tile], Any], tiles: Sequence[Tile], threads: int) -> None:
+    """
+    Call `work` on every tile, in up to `threads` threads, the caller's among them.
+
+    Returns when all tiles are done; raises what the last failing one raised.
+    """
+    helpers = min(threads, len(tiles)) - 1
+    if helpers < 1:
+        for tile in tiles:
+            work(tile)
+        return
+    job = Job(work, tiles)
+    POOL.offer(job, helpers)
+    job.take_all()
+    with job.done:
+        pass
+    if job.error is not None:
+        raise job.error
+
+
+def fresh() -> None:
+    """Forget the parent's threads, which a forked child does not have."""
+    global POOL  # noqa: PLW0603 - a forked child has no other way
+    POOL = Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=fresh)

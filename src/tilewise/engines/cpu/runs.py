@@ -1,0 +1,182 @@
+"""
+From a loaded native function to a run: what Python does before and around it.
+
+Products by NumPy stand before the compiled pass; products over packed panels get
+tiles and each thread's own workspace, which it keeps between calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.engines.base import Run
+from tilewise.engines.cpu.loops import TILE_ROWS
+from tilewise.engines.cpu.micro import Block
+from tilewise.engines.cpu.pool import run_tiles
+from tilewise.engines.cpu.source import in_place
+from tilewise.model.problem import Problem, scalar_values, viewed_array
+from tilewise.model.spec import Spec
+
+__all__ = ["after_blas", "over_panels", "packed_by_numpy", "tiles_of", "with_scalars"]
+
+PANEL_BYTES = 1 << 20
+"""What one thread packs of w at a time: as much as its second-level cache holds."""
+MAX_CHUNK = 512
+"""Columns of the scratch rows, at most."""
+ROW_PARTS = 512
+"""Rows per thread from which each may pack all of w for itself (a few percent)."""
+
+Prelude = Callable[[Any], list[Any]]
+
+
+def prelude_of(spec: Spec) -> Prelude | None:
+    """Return what computes a call's scalars, or None where all are arguments."""
+    wanted = [i for i, scalar in enumerate(spec.scalars) if scalar.direct < 0]
+    if not wanted:
+        return None
+
+    def values(args: Any) -> list[Any]:
+        found = scalar_values(spec, args)
+        return [found[i] for i in wanted]
+
+    return values
+
+
+def with_scalars(call: Run, spec: Spec) -> Run:
+    """Append the computed scalars to a call, if there are any."""
+    prelude = prelude_of(spec)
+    if prelude is None:
+        return call
+    return lambda *args: call(*args, *prelude(args))
+
+
+def after_blas(call: Run, problem: Problem, threads: int) -> Run:
+    """Put NumPy's product before the compiled pass, in `out` where it fits there."""
+    spec, matmul, prelude = problem.spec, np.matmul, prelude_of(problem.spec)
+    x_at, w_at, dtype = spec.x.position, spec.w.position, spec.product_dtype
+    inside, finish = in_place(problem), spread(call, threads)
+    if inside and threads == 1 and prelude is None and not (spec.x.view or spec.w.view):
+
+        def plain(*args: Any) -> Any:
+            matmul(args[x_at], args[w_at], out=args[-1])
+            return call(*args)
+
+        return plain
+
+    def general(*args: Any) -> Any:
+        x, w = viewed_array(spec.x, args[x_at]), viewed_array(spec.w, args[w_at])
+        extra = prelude(args) if prelude is not None else []
+        if inside:
+            matmul(x, w, out=args[-1])
+        else:
+            extra.append(matmul(x, w, out=np.empty((x.shape[0], w.shape[1]), dtype)))
+        finish((*args, *extra), args[-1].shape[0])
+        return args[-1]
+
+    return general
+
+
+def spread(call: Run, threads: int) -> Callable[[tuple[Any, ...], int], Any]:
+    """Call for all rows at once, or for parts of them in several threads."""
+    if threads == 1:
+        return lambda args, rows: call(*args)
+
+    def finish(args: tuple[Any, ...], rows: int) -> None:
+        step = max(1, -(-rows // (2 * threads)))
+        tiles = [(lo, min(lo + step, rows)) for lo in range(0, rows, step)]
+        run_tiles(lambda tile: call(*args, *tile), tiles, threads)
+
+    return finish
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tiles of a product, and the bytes of scratch and panels for each thread."""
+
+    tiles: tuple[tuple[int, int, int, int, int], ...]
+    scratch_bytes: int
+    panel_bytes: int
+
+
+@lru_cache(maxsize=1024)
+def tiles_of(sizes: tuple[int, int, int], threads: int, block: Block) -> Plan:
+    """
+    Cut a product of sizes (m, n, k) into tiles: rows, columns, and a chunk's columns.
+
+    Few columns, or many rows, are cut by rows, each thread packing w for itself;
+    else columns are cut, each packed once.
+    """
+    m, n, k = sizes
+    size, wide = np.dtype(block.dtype).itemsize, block.columns
+    chunk = min(MAX_CHUNK, PANEL_BYTES // (size * max(k, 1))) // wide * wide
+    chunk = min(max(chunk, wide), -(-max(n, 1) // wide) * wide)
+    by_rows = m >= ROW_PARTS * threads or n < 2 * threads * wide
+    unit, length = (block.rows, m) if by_rows else (wide, n)
+    parts = threads if by_rows or threads == 1 else 2 * threads
+    step = -(-length // (parts * unit)) * unit or unit
+    ends = [(at, min(at + step, length)) for at in range(0, length, step)]
+    tiles = [(*e, 0, n, chunk) if by_rows else (0, m, *e, chunk) for e in ends]
+    return Plan(tuple(tiles), TILE_ROWS * chunk * size, max(k, 1) * chunk * size)
+
+
+class Workspace(threading.local):
+    """Scratch that a thread keeps; it grows to what was needed and is never read."""
+
+    def __init__(self) -> None:
+        self.sizes = (0, 0)
+        self.arrays: tuple[Any, Any] = (None, None)
+
+    def get(self, plan: Plan) -> tuple[Any, Any]:
+        """Return scratch and panels of at least a plan's sizes."""
+        have, need = self.sizes, (plan.scratch_bytes, plan.panel_bytes)
+        if need[0] > have[0] or need[1] > have[1]:
+            self.sizes = (max(have[0], need[0]), max(have[1], need[1]))
+            first, second = (np.empty(size, np.uint8) for size in self.sizes)
+            self.arrays = (first, second)
+        return self.arrays
+
+
+WORKSPACE = Workspace()
+
+
+def over_panels(
+    call: Run, problem: Problem, threads: int, block: Block, bound: Any = None
+) -> Run:
+    """
+    Run a product over packed panels, tile by tile.
+
+    `bound` is w packed before, for a kernel that packs nothing.
+    """
+    prelude, axis = prelude_of(problem.spec), int(problem.spec.x.view != "T")
+    x_at, get = problem.spec.x.position, WORKSPACE.get
+
+    def run(*args: Any) -> Any:
+        out = args[-1]
+        plan = tiles_of((*out.shape, args[x_at].shape[axis]), threads, block)
+        if prelude is not None:
+            args = (*args, *prelude(args))
+
+        def work(tile: tuple[int, ...]) -> None:
+            scratch, panels = get(plan)
+            call(*args, scratch, panels if bound is None else bound, *tile)
+
+        run_tiles(work, plan.tiles, threads)
+        return out
+
+    return run
+
+
+def packed_by_numpy(w: Any, block: Block) -> Any:
+    """Copy a (k, n) matrix into panels of a block's columns, padded with zeros."""
+    k, n = w.shape
+    wide = block.columns
+    count = -(-n // wide)
+    padded = np.zeros((k, count * wide), w.dtype)
+    padded[:, :n] = w
+    return np.ascontiguousarray(padded.reshape(k, count, wide).transpose(1, 0, 2))

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tilewise.model.box import BoxTable
 from tilewise.model.decision import DecisionTable, TableKey
 from tilewise.model.variant import Artifact
+from tilewise.store.boxes import box_name, latest_first
 from tilewise.store.decisions import order, table_name
 from tilewise.store.records import Fault, decode, encode
 from tilewise.store.warn import warn_once
@@ -25,10 +27,11 @@ KIND = "bundle"
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Artifacts with their keys, and decision tables."""
+    """Artifacts with their keys, decision tables, and those that callers stated."""
 
     artifacts: tuple[tuple[str, Artifact], ...] = ()
     tables: tuple[DecisionTable, ...] = ()
+    boxes: tuple[BoxTable, ...] = ()
 
 
 def read_bundle(path: Path) -> Bundle | Fault:
@@ -44,6 +47,7 @@ def write_bundle(
     path: Path,
     artifacts: Iterable[tuple[str, Artifact]],
     tables: Iterable[DecisionTable],
+    boxes: Iterable[BoxTable] = (),
 ) -> Bundle:
     """
     Write a bundle and return it.
@@ -54,6 +58,7 @@ def write_bundle(
     bundle = Bundle(
         tuple(sorted(artifacts, key=lambda item: item[0])),
         tuple(sorted(tables, key=order)),
+        tuple(sorted(boxes, key=box_name)),
     )
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -91,6 +96,12 @@ class BundleLayer:
     def tables(self) -> dict[str, DecisionTable]:
         """The tables by the text under which a store keeps them."""
         return {table_name(table.key): table for table in self.bundle.tables}
+
+    def boxes(self, fingerprint: str, name: str) -> list[BoxTable]:
+        """Return the tables that callers stated for a name, the latest first."""
+        wanted = (fingerprint, name)
+        every = self.bundle.boxes
+        return latest_first([t for t in every if (t.fingerprint, t.name) == wanted])
 
     def artifact(self, key: str) -> Artifact | None:
         """Return an artifact, or None."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from tilewise.model.box import BoxTable
 from tilewise.model.decision import DecisionTable, MeasurementRow, TableKey
 from tilewise.model.variant import Artifact
 from tilewise.settings import Settings, current
 from tilewise.store.artifacts import ArtifactStore, Entry
+from tilewise.store.boxes import BoxRecords, box_name
 from tilewise.store.bundle import Bundle, BundleLayer, read_bundle, write_bundle
 from tilewise.store.database import Database
 from tilewise.store.decisions import DecisionRecords, merge_tables
@@ -43,6 +46,7 @@ class Store:
     """
 
     def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         place = default_directory(settings)
         if isinstance(place, str):
             warn_once("the store", place)
@@ -52,6 +56,7 @@ class Store:
         size = settings.cache_max_bytes
         self.own = ArtifactStore(root / "artifacts", self.readonly, size)
         self.records = DecisionRecords(root / "decisions", self.readonly)
+        self.boxes = BoxRecords(self.records.database)
         self.layers = (BundleLayer(settings.bundle),) if settings.bundle else ()
 
     @property
@@ -127,6 +132,11 @@ class Store:
         """Return the measurements of a table, in the order of time."""
         return self.records.rows(key)
 
+    def caller_tables(self, fingerprint: str, name: str) -> list[BoxTable]:
+        """Return a caller's tables: own ones, the latest first, then each layer's."""
+        shipped = [t for layer in self.layers for t in layer.boxes(fingerprint, name)]
+        return [*self.boxes.tables(fingerprint, name), *shipped]
+
     # The whole.
 
     def size_bytes(self) -> int:
@@ -135,7 +145,7 @@ class Store:
 
     def verify(self) -> list[tuple[str, Fault]]:
         """Remove the bad records and return them with what is wrong."""
-        return [*self.own.verify(), *self.records.verify()]
+        return [*self.own.verify(), *self.records.verify(), *self.boxes.shelf.faults()]
 
     def prune(self) -> Pruned:
         """Hold the cap, and remove what killed writers and broken databases left."""
@@ -153,7 +163,9 @@ class Store:
         """Write all layers to one file; raises OSError where that does not go."""
         shipped = [item for layer in self.layers for item in layer.bundle.artifacts]
         artifacts = dict([*shipped, *self.own.items()])
-        return write_bundle(path, artifacts.items(), self.tables())
+        kept = [layer.bundle.boxes for layer in self.layers]
+        boxes = {box_name(t): t for t in [*chain(*kept), *self.boxes.every()]}
+        return write_bundle(path, artifacts.items(), self.tables(), boxes.values())
 
     def absorb(self, path: Path) -> Absorbed | Fault:
         """
@@ -166,7 +178,9 @@ class Store:
             return bundle
         kept = [self.keep_artifact(key, one) for key, one in bundle.artifacts]
         merged = [self.records.merge(table, by_age=True) for table in bundle.tables]
-        return Absorbed(sum(kept), sum(table is not None for table in merged))
+        stated = [self.boxes.keep(table) for table in bundle.boxes]
+        count = sum(table is not None for table in merged) + sum(stated)
+        return Absorbed(sum(kept), count)
 
     def close(self) -> None:
         """Close both databases; the next use opens them again."""

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -80,11 +80,9 @@ class BoundKernel:
         entry = self._entry
         entry.count += 1
         if entry.run is None:
-            return (
-                self._kernel._into(entry, tuple(full), out)
-                if out is not None
-                else (self._kernel.reference(*full))
-            )
+            if out is not None:
+                return self._kernel._into(entry, tuple(full), out)
+            return cast(Any, entry.direct)(*full)
         if out is None:
             out = np.empty(entry.shape, entry.dtype)
         else:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewise.errors import ArgumentError
 
-__all__ = ["check_out", "checked_parameters"]
+__all__ = ["check_device_out", "check_out", "checked_parameters"]
 
 
 def check_out(
@@ -45,3 +45,12 @@ def checked_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
         if name == "out":
             raise ArgumentError("`out` names the result array: rename the parameter")
     return tuple(found)
+
+
+def check_device_out(out: Any, shape: Any, dtype: Any) -> None:
+    """Raise ArgumentError when a device `out` does not match the result."""
+    if getattr(out, "__cuda_array_interface__", None) is None:
+        raise ArgumentError(f"out is a {type(out).__name__}, not a device array")
+    have = (tuple(out.shape), np.dtype(out.dtype))
+    if have != (tuple(shape), np.dtype(dtype)):
+        raise ArgumentError(f"out is {have[1]} {have[0]}, the result {dtype} {shape}")

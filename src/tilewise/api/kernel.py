@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from tilewise.api.bound import BoundKernel
-from tilewise.api.checks import check_out, checked_parameters
+from tilewise.api.checks import check_device_out, check_out, checked_parameters
 from tilewise.api.explain import Explanation, Stats, TuneReport, saving_us
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel
 from tilewise.api.progress import progress_of
@@ -26,8 +26,9 @@ from tilewise.model.spec import Spec
 from tilewise.model.standin import Standin
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Dispatcher, Entry, python_key
+from tilewise.runtime.on_device import allocating, reference_on
 from tilewise.runtime.question import Options, Question, Subject, ask
-from tilewise.runtime.resolve import Resolver, mode_of
+from tilewise.runtime.resolve import Resolver, is_passing, mode_of
 
 __all__ = ["TunedKernel"]
 
@@ -219,7 +220,8 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         """Measure a question unless it is decided, and say what is decided then."""
         resolver = self._resolver()
         resolution = resolver.look(question)
-        if force or resolution.grade != "measured":
+        undecided = resolution.grade != "measured" and not resolution.final
+        if force or undecided:
             self._settle(resolver, question, budget_s)
             resolution = resolver.look(question)
         return resolution
@@ -309,7 +311,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         if out is not None:
             return self._into(entry, given, out)
         if entry.run is None:
-            return self.reference(*given)
+            return cast(Any, entry.direct)(*given)
         return entry.run(*given, np.empty(entry.shape, entry.dtype))
 
     def _entry(self, question: Question) -> tuple[Entry, bool]:
@@ -325,16 +327,14 @@ class TunedKernel(Dispatcher, Generic[P, R]):
                 resolution = resolver.look(question)
             else:
                 lasting = False  # Another thread measures: use what there is.
-        undecided = resolution.grade != "measured" and question.problem is not None
-        lasting &= not (undecided and mode_of(question) == "off" and not self._pin)
-        return self._working(resolver, resolution), lasting
+        if not resolution.final and resolution.grade != "measured":
+            lasting &= not is_passing()
+        return self._working(resolver, resolution, question.residency), lasting
 
     def _wants_tuning(self, question: Question, resolution: Resolution) -> bool:
-        if self._pin is not None or question.problem is None:
-            return False
         mode = mode_of(question)
-        open_question = resolution.grade != "measured" or mode == "force"
-        return mode != "off" and open_question and not all_rejected(resolution)
+        undecided = resolution.grade != "measured" or mode == "force"
+        return mode != "off" and undecided and not resolution.final
 
     def _settle(
         self, resolver: Resolver, question: Question, budget_s: float | None
@@ -344,9 +344,13 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         resolver.settle(question, self._counts, budget_s)
         self._tuning_ms += 1e3 * (time.perf_counter() - begun)
 
-    def _working(self, resolver: Resolver, resolution: Resolution) -> Entry:
+    def _working(
+        self, resolver: Resolver, resolution: Resolution, residency: str
+    ) -> Entry:
         """Load what was resolved; what fails gives way to the reference, loudly."""
-        fallback = resolution.grade == "none" and self._pin is None
+        on_device = residency == "device"
+        fallback = resolution.variant == REFERENCE and resolution.grade == "none"
+        fallback &= self._pin is None
         try:
             run = resolver.run_of(resolution, self._counts)
         except EngineError as error:
@@ -360,16 +364,23 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             )
             run, fallback = None, True
         if run is None or resolution.problem is None:
-            return Entry("reference", None, direct=self.reference, fallback=fallback)
+            direct = reference_on(self.reference) if on_device else self.reference
+            return Entry("reference", None, direct=direct, fallback=fallback)
         problem = resolution.problem
         shape, dtype = problem.shape, np.dtype(problem.spec.dtype)
         entry = Entry(str(resolution.variant), run, shape, dtype, fallback=fallback)
+        if on_device:
+            entry.direct, entry.run = allocating(run, problem), None
+            entry.filling = run
         entry.saving_us = saving_us(resolution)
         return entry
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
+        if entry.filling is not None:
+            check_device_out(out, entry.shape, entry.dtype)
+            return entry.filling(*args, out)
         if entry.run is None:
-            result = self.reference(*args)
+            result = cast(Any, entry.direct)(*args)
             check_out(
                 self._subject.parameters, args, out, np.shape(result), result.dtype
             )
@@ -377,11 +388,6 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             return out
         check_out(self._subject.parameters, args, out, entry.shape, entry.dtype)
         return entry.run(*args, out)
-
-
-def all_rejected(resolution: Resolution) -> bool:
-    """Say whether no engine can serve, so that there is nothing to measure."""
-    return resolution.reason.startswith("no engine takes")
 
 
 def with_defaults(run: Callable[..., Any], rest: tuple[Any, ...]) -> Callable[..., Any]:

@@ -74,6 +74,10 @@ class Workshop:
             if allowed and name not in allowed:
                 continue
             target = self.target_of(name)
+            if not target.arch:
+                reason = "there is no CUDA device here"
+                unable.append(Candidate(Variant(name), "rejected", reason))
+                continue
             for variant in engine.variants(problem, target):
                 reason = engine.rejects(variant, problem, target)
                 if reason is None:

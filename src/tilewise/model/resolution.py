@@ -21,7 +21,8 @@ class Resolution:
     The variant of a call with its grade and the reason for both.
 
     `grade` is "measured", "extrapolated" or "none"; `decision` is the stored
-    evidence (or None) and `rejected` what engines refuse for this problem.
+    evidence (or None) and `rejected` what engines refuse for this problem. `final`
+    says that there is nothing to measure.
     """
 
     variant: Variant
@@ -30,3 +31,4 @@ class Resolution:
     problem: Problem | None = None
     decision: Decision | None = None
     rejected: tuple[Candidate, ...] = ()
+    final: bool = False

@@ -27,11 +27,12 @@ class Entry:
     `run(*args, out)` fills `out`, which has `shape` and `dtype`; `direct(*args)`
     is the reference when it serves the call, else None, and
     `fallback` says that nothing else could.
+    `filling` fills a device `out`;
     `saving_us` is what a call saves over the reference, as it was measured.
     """
 
     __slots__ = (
-        "count", "direct", "dtype", "fallback", "run", "saving_us", "shape", "variant"
+        "count", "direct", "dtype", "fallback", "filling", "run", "saving_us", "shape", "variant"
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +47,7 @@ class Entry:
         self.variant, self.run, self.direct = variant, run, direct
         self.shape, self.dtype, self.count = shape, dtype, 0
         self.fallback, self.saving_us = fallback, 0.0
+        self.filling: Callable[..., Any] | None = None
 
 
 class Dispatcher:

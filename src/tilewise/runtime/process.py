@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from importlib import import_module
 
 from tilewise.build.build import Workshop
+from tilewise.device.arch import device_target
+from tilewise.device.chosen import chosen_device
 from tilewise.device.fingerprint import hw_fingerprint
 from tilewise.device.provenance import provenance
 from tilewise.device.target import cpu_target
@@ -20,18 +23,29 @@ __all__ = ["engines", "resolver"]
 LOCK = threading.RLock()
 
 
+ENGINES = {
+    "cpu": "tilewise.engines.cpu.engine:CpuEngine",
+    "numba_cuda": "tilewise.engines.numba_cuda.engine:NumbaCudaEngine",
+}
+"""Every engine and where it is; an engine is one row."""
+
+
 @functools.cache
 def engines() -> dict[str, Engine]:
-    """Return the engines of this machine by name."""
-    from tilewise.engines.cpu.engine import CpuEngine
+    """Return the engines by name, in the order in which candidates are listed."""
+    made: dict[str, Engine] = {}
+    for name, place in ENGINES.items():
+        module, _, kind = place.partition(":")
+        made[name] = getattr(import_module(module), kind)()
+    return made
 
-    return {"cpu": CpuEngine()}
 
-
-@functools.cache
 def target_of(engine: str) -> Target:
     """Return what an engine builds for on this machine."""
-    return cpu_target()
+    return host_target() if engine == "cpu" else device_target(chosen_device())
+
+
+host_target = functools.cache(cpu_target)
 
 
 def resolver() -> Resolver:

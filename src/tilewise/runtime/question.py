@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.device.host import array_location
+from tilewise.device.views import device_view, is_device_array
 from tilewise.errors import ArgumentError
 from tilewise.model.problem import Problem, pose
 from tilewise.model.spec import Spec, match
@@ -112,7 +113,7 @@ def ask(
         return Question(subject, args, residency, reason=spec)
     posed = pose(
         spec,
-        args,
+        viewed(args) if residency == "device" else args,
         residency=residency,
         constants=constants,
         precision=subject.options.precision,
@@ -120,6 +121,11 @@ def ask(
     if isinstance(posed, str):
         return Question(subject, args, residency, spec, reason=posed)
     return Question(subject, args, residency, spec, posed)
+
+
+def viewed(args: Sequence[Any]) -> list[Any]:
+    """Return device arrays as views that have strides and flags, as NumPy's do."""
+    return [device_view(arg) if is_device_array(arg) else arg for arg in args]
 
 
 def residency_of(subject: Subject, args: Sequence[Any]) -> str:

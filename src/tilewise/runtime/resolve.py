@@ -41,7 +41,7 @@ from tilewise.store.warn import warn_once
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.planner import decide
 
-__all__ = ["Resolver", "mode_of", "tuning"]
+__all__ = ["Resolver", "is_passing", "mode_of", "tuning"]
 
 REGRET_LIMIT = 0.03
 """An extrapolated decision serves under tune="off" up to this expected loss."""
@@ -59,6 +59,11 @@ def tuning(mode: str) -> Any:
         yield
     finally:
         forced_mode.reset(token)
+
+
+def is_passing() -> bool:
+    """Say whether a `tuning` block is open: what it leaves undecided does not last."""
+    return forced_mode.get() is not None
 
 
 def mode_of(question: Question) -> str:
@@ -90,20 +95,39 @@ class Resolver:
         """Return the engines that may serve a question; () is all."""
         return current().engines or question.subject.options.engines
 
+    def candidates(
+        self, question: Question, problem: Problem
+    ) -> tuple[list[Variant], list[Candidate]]:
+        """Return who may race for a problem, and who may not with the reason."""
+        able, unable = self.workshop.survey(problem, self.allowed(question))
+        if problem.residency == "device" or current().device != "emulated":
+            return able, unable
+        emulated = [v for v in able if self.workshop.target_of(v.engine).kind == "cuda"]
+        reason = "its times on the emulated device decide nothing"
+        unable += [Candidate(v, "rejected", reason) for v in emulated]
+        return [v for v in able if v not in emulated], unable
+
     def look(self, question: Question, pin: Variant | None = None) -> Resolution:
         """Return what a call would run now, reading memory and the store only."""
         problem = question.problem
         if problem is None:
             if pin not in (None, REFERENCE):
                 raise EngineError(f"the pinned {pin} can't run: {question.reason}")
-            return Resolution(REFERENCE, "none", question.reason)
+            return Resolution(REFERENCE, "none", question.reason, final=True)
         if pin is not None:
             return self.pinned(pin, problem)
-        able, unable = self.workshop.survey(problem, self.allowed(question))
+        able, unable = self.candidates(question, problem)
+        if able and on_emulated(problem):
+            reason = (
+                "the emulated device decides nothing: this is the first that applies"
+            )
+            return Resolution(
+                able[0], "none", reason, problem, None, tuple(unable), final=True
+            )
         if not able:
             reason = "no engine takes this problem: " + reasons(unable)
             return Resolution(
-                REFERENCE, "none", reason, problem, rejected=tuple(unable)
+                REFERENCE, "none", reason, problem, None, tuple(unable), final=True
             )
         decision = self.decision(problem)
         mode = mode_of(question)
@@ -146,12 +170,12 @@ class Resolver:
     def pinned(self, pin: Variant, problem: Problem) -> Resolution:
         """Return the pinned variant; raises EngineError with the reason it can't."""
         if pin == REFERENCE:
-            return Resolution(pin, "none", "pinned", problem)
+            return Resolution(pin, "none", "pinned", problem, final=True)
         reasons = []
         for variant in self.matching(pin, problem) or [pin]:
             reason = self.workshop.rejects(variant, problem)
             if reason is None:
-                return Resolution(variant, "none", "pinned", problem)
+                return Resolution(variant, "none", "pinned", problem, final=True)
             reasons.append(reason)
         raise EngineError(f"the pinned {pin} can't run: {'; '.join(reasons)}")
 
@@ -194,8 +218,8 @@ class Resolver:
         problem = question.problem
         if problem is None:
             return None
-        able, unable = self.workshop.survey(problem, self.allowed(question))
-        if not able:
+        able, unable = self.candidates(question, problem)
+        if not able or on_emulated(problem):
             return None
         contestants: list[Contestant] = []  # The reference joins by itself.
         for variant in able:
@@ -252,6 +276,11 @@ class Resolver:
         return found is not None and not found.contended
 
 
+def on_emulated(problem: Problem) -> bool:
+    """Say whether a problem's arrays live on the emulated device."""
+    return problem.residency == "device" and current().device == "emulated"
+
+
 def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
     """Return what was measured for a decision as rows that are never changed."""
     writer = f"{platform.node()} {os.getpid()} {time.monotonic_ns()}"
@@ -275,7 +304,8 @@ def stale_fields(
     if not decision.provenance:
         return {}
     changed = provenance_changed(decision.provenance, now)
-    engines = {c.variant.engine for c in decision.candidates}
+    raced = (c for c in decision.candidates if c.status != "rejected")
+    engines = {c.variant.engine for c in raced}
     if engines <= {"reference", "cpu"}:
         return {n: both for n, both in changed.items() if n in CPU_FIELDS}
     return changed

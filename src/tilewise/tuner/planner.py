@@ -47,8 +47,7 @@ def decide(
     contestants among `known`, figures of this case that hold, are not run again.
     """
     entered = with_reference(case, contestants)
-    names = {c.variant for c in entered}
-    kept = {c.variant: c for c in known if c.timing and c.variant in names}
+    kept = {c.variant: c for c in known if c.timing}
     fresh = [c for c in entered if c.variant not in kept]
     rules = Rules(margin, clock, cache)
     with ExitStack() as closing:
@@ -56,16 +55,13 @@ def decide(
         outcome = raced(field, fresh, incumbent, budget_s, rules, random)
     figures = kept | written(fresh, field, outcome)
     candidates = tuple(figures[c.variant] for c in entered)
-    if kept or outcome is None:
-        winner, ties = compared(candidates, incumbent, margin)
-    else:
+    winner, ties = compared(candidates, incumbent, margin)
+    if outcome is not None and not kept:
         winner, ties = outcome.winner, outcome.ties
     told = (*candidates, *rejected)
     decision = Decision(cell(case.point), winner, case.point, told, ties)
-    busy = outcome.busy if outcome else 0.0
-    return replace(
-        decision, contended=busy > CONTENDED, made_utc=now(), provenance=provenance
-    )
+    loaded = outcome is not None and outcome.busy > CONTENDED
+    return replace(decision, contended=loaded, made_utc=now(), provenance=provenance)
 
 
 def now() -> str:

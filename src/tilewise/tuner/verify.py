@@ -19,8 +19,8 @@ from tilewise.tuner.inputs import Guarded, guarded, makers
 
 __all__ = ["GUARDS", "Exam", "Trial", "Verdict", "prepare", "verify"]
 
-POISONS = (0xFF, 0x7F)
-"""Bytes: NaN, and NaN or a huge number; what keeps both was never written."""
+POISONS = (0xFF, 0x3F)
+"""Bytes: NaN, and a number below 1; what keeps both was never written."""
 
 
 @dataclass(frozen=True, slots=True)

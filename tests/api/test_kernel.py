@@ -326,9 +326,9 @@ def test_threads_share_one_tuning() -> None:
     expected, wrong = dense.reference(*args), []
 
     def call() -> None:
-        for _ in range(20):
-            if not np.allclose(kernel(*args), expected, rtol=1e-4, atol=1e-5):
-                wrong.append(1)
+        results = (kernel(*args) for _ in range(20))
+        close = (np.allclose(r, expected, rtol=1e-4, atol=1e-5) for r in results)
+        wrong.extend(1 for ok in close if not ok)
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:

@@ -86,7 +86,7 @@ def test_properties_and_defaults_work() -> None:
 
 def test_writing_to_self_raises() -> None:
     """A method that keeps state is refused by name."""
-    with pytest.raises(TraceError, match="writes self.last"):
+    with pytest.raises(TraceError, match=r"writes self\.last"):
         Layer(3, 4).writes(X)
 
 
@@ -99,7 +99,7 @@ def test_a_missing_attribute_is_an_attribute_error() -> None:
 
 
 def test_a_method_is_explained() -> None:
-    """explain works on the bound method."""
+    """The method explains itself on the bound method."""
     layer = Layer(3, 4)
     layer.forward(X)
     assert "measured" == layer.forward.explain(X).grade

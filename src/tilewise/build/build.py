@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Counts:
-    """How often code was compiled (and for how long), and found on disk or in memory."""
+    """How often code was compiled and for how long, or found on disk or in memory."""
 
     compiles: int = 0
     artifact_hits: int = 0
@@ -75,8 +75,8 @@ class Workshop:
                 continue
             target = self.target_of(name)
             if not target.arch:
-                reason = "there is no CUDA device here"
-                unable.append(Candidate(Variant(name), "rejected", reason))
+                missing = "there is no CUDA device here"
+                unable.append(Candidate(Variant(name), "rejected", missing))
                 continue
             for variant in engine.variants(problem, target):
                 reason = engine.rejects(variant, problem, target)

@@ -62,8 +62,9 @@ class Spec:
 
     `nodes` are the epilogue's steps: leaves "product", "operand" and "scalar"
     (`value` is the index) and "const", then "astype" and rows of the table of
-    ops; the last node is the result. `arity` counts the parameters, `flops` counts the epilogue's work for one
-    element, `digest` identifies everything but names.
+    ops; the last node is the result. `arity` counts the function's parameters,
+    `flops` the epilogue's work for one element; `digest` identifies everything but
+    names.
     """
 
     x: Operand

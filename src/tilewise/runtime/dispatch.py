@@ -24,10 +24,9 @@ class Entry:
     """
     What one combination of forms and sizes runs.
 
-    `run(*args, out)` fills `out`, which has `shape` and `dtype`; `direct(*args)`
-    is the reference when it serves the call, else None, and
-    `fallback` says that nothing else could.
-    `filling` fills a device `out`;
+    `run(*args, out)` fills `out`, which has `shape` and `dtype`; without it
+    `direct(*args)` serves the call: the reference, or a call on a device, whose
+    `filling` fills a device `out`. `fallback` says that nothing else could serve;
     `saving_us` is what a call saves over the reference, as it was measured.
     """
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,8 +38,9 @@ from tilewise.runtime.question import Question
 from tilewise.settings import current
 from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
-from tilewise.tuner.contest import Case, Contestant
-from tilewise.tuner.planner import decide
+
+if TYPE_CHECKING:  # Measuring is rare: a warm process never loads the tuner.
+    from tilewise.tuner.contest import Case, Contestant
 
 __all__ = ["Resolver", "is_passing", "mode_of", "tuning"]
 
@@ -215,6 +216,8 @@ class Resolver:
 
         Returns the decision, or None where only the reference applies.
         """
+        from tilewise.tuner.planner import decide
+
         problem = question.problem
         if problem is None:
             return None
@@ -244,6 +247,8 @@ class Resolver:
         self, variant: Variant, problem: Problem, counts: Counts
     ) -> Contestant | Candidate:
         """Build a variant for the race, or say why it could not be built."""
+        from tilewise.tuner.contest import Contestant
+
         try:
             run, build_ms = self.prepared(variant, problem, counts)
         except EngineError as error:
@@ -362,6 +367,8 @@ def why_chosen(decision: Decision) -> str:
 
 def case_of(question: Question, problem: Problem) -> Case:
     """Put a question as a case for the tuner."""
+    from tilewise.tuner.contest import Case
+
     return Case(
         args=question.args,
         reference=question.subject.function,

@@ -31,7 +31,8 @@ class Entry:
     """
 
     __slots__ = (
-        "count", "direct", "dtype", "fallback", "filling", "run", "saving_us", "shape", "variant"
+        "count", "direct", "dtype", "fallback", "filling", "run", "saving_us", "shape",
+        "variant",
     )  # fmt: skip
 
     def __init__(

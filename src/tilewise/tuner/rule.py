@@ -59,7 +59,10 @@ def standing(samples: Samples, base: int, margin: float) -> Standing:
         losses = {i: ratio(samples[i], samples[leader]).median for i in winning}
         winner = next(i for i in winning if losses[i] < math.log1p(TIE))
     ties = tuple(
-        i for i in range(len(samples)) if i != winner and tied(samples, i, winner)
+        i
+        for i in range(len(samples))
+        if i != winner
+        and tied(ratio(samples[i], samples[winner]), winner == base, need)
     )
     hopeless, open_ = outlook(samples, base, leader, need)
     return Standing(winner, ties, hopeless, not open_)
@@ -72,13 +75,18 @@ def beats(gain: Interval, need: float) -> bool:
     return gain.least > max(need, math.log1p(FEW_MARGIN))
 
 
-def tied(samples: Samples, one: int, winner: int) -> bool:
-    """Say whether the difference to the winner may be within a tie."""
-    apart = ratio(samples[one], samples[winner])
-    width = math.log1p(TIE)
+def tied(apart: Interval, stays: bool, need: float) -> bool:
+    """
+    Say whether a contestant counts as equal to the winner, by their ratio.
+
+    Its interval reaches a tie's width; one that beats an incumbent that `stays`, but
+    not by the margin, is equal too.
+    """
+    low, high = (apart.low, apart.high)
     if apart.count < FEW:
-        return apart.least < width and apart.most > -width
-    return apart.low < width and apart.high > -width
+        low, high = apart.least, apart.most
+    width = math.log1p(TIE)
+    return low < width and (high > -width or (stays and high > -need))
 
 
 def outlook(
@@ -123,9 +131,10 @@ def apart(
         best = min(figures[i][0] for i in winning)
         winner = next(i for i in winning if figures[i][0] < best * (1 + TIE))
     _, low, high = figures[winner]
+    wide = margin if winner == base else TIE
     ties = tuple(
         i
         for i, (_, least, most) in enumerate(figures)
-        if i != winner and least < high * (1 + TIE) and low < most * (1 + TIE)
+        if i != winner and least < high * (1 + TIE) and low < most * (1 + wide)
     )
     return winner, ties

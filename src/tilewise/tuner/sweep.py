@@ -127,8 +127,9 @@ class Sweeper:
         lags = known.us[near] / np.nanmin(known.us[near], axis=1, keepdims=True)
         found = {}
         for variant, lag in zip(known.variants, lags.T, strict=True):
-            if variant != REFERENCE and np.all(lag > FAR):
-                reason = f"at least {lag.min():.1f}x slower at the points around"
+            seen = lag[np.isfinite(lag)]
+            if variant != REFERENCE and seen.size and seen.min() > FAR:
+                reason = f"at least {seen.min():.1f}x slower at the points around"
                 found[variant] = Candidate(variant, "not tried", reason)
         return found
 

@@ -227,10 +227,10 @@ class Resolver:
         contestants: list[Contestant] = []  # The reference joins by itself.
         for variant in able:
             made = self.enter(variant, problem, counts)
-            if isinstance(made, Contestant):
-                contestants.append(made)
-            else:
+            if isinstance(made, Candidate):
                 unable.append(made)
+            else:
+                contestants.append(made)
         known = self.decision(problem)
         decision = decide(
             case_of(question, problem),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from functools import cache
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.device.native import sealed, undefined, wrapper_ir
-from tilewise.engines.cpu import mathlib
+from tilewise.engines.cpu import exponentials, logarithms, mathlib
 from tilewise.engines.cpu.micro import ARGUMENTS, POINTERS, Block, micro_ir
 from tilewise.engines.cpu.source import Kernel
 
@@ -24,6 +25,8 @@ def versions() -> tuple[tuple[str, str], ...]:
     return (("llvmlite", llvmlite.__version__), ("numba", numba.__version__))
 
 
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
+"""NumPy's division, fused multiply-adds, and all in one loop that LLVM vectorises."""
 MICRO = ("wide", "narrow")
 
 
@@ -99,43 +102,31 @@ def numba_type(types: Any, kind: str) -> Any:
 @cache
 def namespace() -> dict[str, Any]:
     """Return the names that kernel source reads, compiled functions among them."""
-    from numba import njit, types
-    from numba.extending import overload
-
-    def inlined(function: Any) -> Any:
-        return njit(function, error_model="numpy", fastmath={"contract"})
-
-    space: dict[str, Any] = {
-        "f4": np.float32, "f8": np.float64, "i4": np.int32, "i8": np.int64,
-        "b1": np.bool_, "inf": math.inf, "nan": math.nan,
-        "log": math.log, "log1p": math.log1p, "expm1": math.expm1, "sin": math.sin,
-        "cos": math.cos, "arctan": math.atan, "hypot": math.hypot, "erf": math.erf,
-        "exp2": np.exp2, "log2": np.log2, "power": np.power,
-    }  # fmt: skip
-    inner = dict(vars(mathlib))
-    for name, function in mathlib.BOTH.items():
-        space[name] = inlined(function)
-    for name in ("exp_f4", "exp_f8"):
-        inner[name] = inlined(getattr(mathlib, name))
-    for name in mathlib.FLOAT32:
-        narrow = rebound(mathlib.FLOAT32[name], inner, inlined)
-        wide = rebound(mathlib.FLOAT64[name], inner, inlined)
-        space[name] = by_width(overload, types, narrow, wide)
-    return space
-
-
-def rebound(function: Any, names: dict[str, Any], inlined: Any) -> Any:
-    """Compile a function whose callees are the compiled ones."""
     import types
 
-    bound = types.FunctionType(function.__code__, names, function.__name__)
-    return inlined(bound)
+    from numba import njit
+
+    space: dict[str, Any] = {"__builtins__": builtins, "inf": math.inf, "nan": math.nan}
+    space |= {"f4": np.float32, "f8": np.float64, "b1": np.bool_}
+    space |= {"i4": np.int32, "i8": np.int64, "np": np, "math": math}
+    for module in (mathlib, exponentials, logarithms):
+        for name, function in vars(module).items():
+            if isinstance(function, types.FunctionType):
+                bound = types.FunctionType(function.__code__, space, name)
+                space[name] = njit(bound, **OPTIONS)
+    for name in mathlib.BY_WIDTH:
+        space[name] = by_width(space[f"{name}_f4"], space[f"{name}_f8"])
+    return space | mathlib.LIBM
 
 
-def by_width(overload: Any, types: Any, narrow: Any, wide: Any) -> Any:
+def by_width(narrow: Any, wide: Any) -> Any:
     """Return a function that calls the float32 or the float64 form."""
+    from numba import types
+    from numba.extending import overload
+
     # numba compares parameters with their annotations: lambdas have none.
     chosen = lambda x: x  # noqa: E731
     first, second = lambda x: narrow(x), lambda x: wide(x)  # noqa: PLW0108
-    overload(chosen)(lambda x: first if x == types.float32 else second)
+    choose = overload(chosen, jit_options=OPTIONS)
+    choose(lambda x: first if x == types.float32 else second)
     return chosen

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewise.device import native
 from tilewise.engines.base import Run
-from tilewise.engines.cpu import mathlib
+from tilewise.engines.cpu import exponentials, logarithms, mathlib
 from tilewise.engines.cpu.micro import Block, block_of, micro_ir
 from tilewise.engines.cpu.runs import after_blas, over_panels, with_scalars
 from tilewise.engines.cpu.source import Kernel, kernel_for
@@ -183,5 +183,6 @@ REASONS = {
 @cache
 def mathlib_digest() -> str:
     """Return a digest of the functions that kernels call."""
-    text = inspect.getsource(mathlib).encode()
-    return hashlib.sha256(text, usedforsecurity=False).hexdigest()
+    modules = (mathlib, exponentials, logarithms)
+    text = "".join(inspect.getsource(module) for module in modules)
+    return hashlib.sha256(text.encode(), usedforsecurity=False).hexdigest()

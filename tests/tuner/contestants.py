@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -101,12 +102,6 @@ def bias_forgetter(x: Any, w: Any, b: Any, out: Any) -> Any:
     return out
 
 
-def accumulator(x: Any, w: Any, b: Any, out: Any) -> Any:
-    """Add to what is in the output."""
-    out += dense(x, w, b)
-    return out
-
-
 def lower_precision(x: Any, w: Any, b: Any, out: Any) -> Any:
     """Round the factors to 10 bits of mantissa, as TF32 does."""
 
@@ -116,6 +111,12 @@ def lower_precision(x: Any, w: Any, b: Any, out: Any) -> Any:
 
     with np.errstate(all="ignore"):
         return right(tf32(x), tf32(w), b, out)
+
+
+def lazy(x: Any, w: Any, b: Any, out: Any) -> Any:
+    """Be right, but so slow that three rounds settle it under any load."""
+    time.sleep(0.003)
+    return right(x, w, b, out)
 
 
 def raiser(*args: Any) -> Any:

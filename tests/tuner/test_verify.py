@@ -57,7 +57,12 @@ def test_refuses_wrong_numbers(run: Any) -> None:
 
 def test_refuses_what_adds_to_its_output() -> None:
     """A run that relies on what is in the output is wrong: it finds poison."""
-    assert "wrong" == verify(c.accumulator, c.case()).status
+
+    def accumulator(x: Any, w: Any, b: Any, out: Any) -> Any:
+        out += x @ w
+        return out
+
+    assert "wrong" == verify(accumulator, c.case(lambda x, w, b: x @ w)).status
 
 
 @pytest.mark.parametrize("run", [c.nan_dropper, c.inf_dropper])

@@ -180,6 +180,17 @@ def race(
     return Outcome(lanes, run.standing(), share(), protocol)
 
 
+def possible(taken: float) -> bool:
+    """Say whether a clock can have measured this: above 0 and finite."""
+    return taken > 0 and math.isfinite(taken)
+
+
+def shuffled(random: np.random.Generator, count: int) -> Sequence[int]:
+    """Return the order of a round."""
+    order: list[int] = random.permutation(count).tolist()
+    return order
+
+
 @dataclass(slots=True)
 class Race:
     """The state of one race."""
@@ -223,7 +234,7 @@ class Race:
         while self.contested():
             for lane in self.lanes:
                 lane.us.append(math.nan)
-            for place in self.random.permutation(len(self.lanes)):
+            for place in shuffled(self.random, len(self.lanes)):
                 if not self.lanes[place].running:
                     continue
                 self.sample(self.lanes[place])
@@ -269,7 +280,7 @@ class Race:
         except Exception as error:
             self.fail(lane, f"raises {type(error).__name__}: {error}"[:500])
             return None
-        if taken > 0 and math.isfinite(taken):
+        if possible(taken):
             lane.refused = 0
             return taken
         self.refuse(lane, taken)

@@ -1,0 +1,156 @@
+"""
+Patch each guard of the tuner away and see that the test for it then fails.
+
+Run as `python -m tests.tuner.guards` from the project's root. Exits with 0 only when
+each test passes with its guard and fails without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from tilewise.tuner import (
+    claims,
+    clock,
+    expect,
+    forecast,
+    inputs,
+    isolate,
+    measure,
+    nudge,
+    planner,
+    regions,
+    rule,
+    sweep,
+    verify,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A guard: what is patched to take it away, and the test that must then fail."""
+
+    what: str
+    module: Any
+    name: str
+    without: Any
+    test: str
+
+
+def lacking(guard: Callable[..., str]) -> list[Callable[..., str]]:
+    """Return the list of verification's guards without one of them."""
+    return [kept for kept in verify.GUARDS if kept is not guard]
+
+
+def overlapping(region: Any, axis: int, last: int) -> Any:
+    """Cut a box so that both halves hold the border."""
+    lower, upper = regions_halves(region, axis, last)
+    span = upper[axis]
+    wide = type(span)(span.axis, span.low - 1, span.high)
+    return lower, (*upper[:axis], wide, *upper[axis + 1 :])
+
+
+def careless(step: Callable[..., Any], words: list[str]) -> tuple[str, Any]:
+    """Answer without catching anything."""
+    return "value", step(*words)
+
+
+regions_halves = regions.halves
+
+GUARDS = (
+    Guard("inputs stay as they are", verify, "GUARDS", lacking(verify.changes_input),
+          "test_verify.py::test_names_the_fault[input_changer]"),
+    Guard("nothing is written outside", verify, "GUARDS",
+          lacking(verify.writes_outside),
+          "test_verify.py::test_names_the_fault[outside_writer]"),
+    Guard("the output is returned", verify, "GUARDS", lacking(verify.returns_another),
+          "test_verify.py::test_names_the_fault[input_returner]"),
+    Guard("every element is written", verify, "GUARDS",
+          lacking(verify.leaves_unwritten),
+          "test_verify.py::test_names_the_fault[half_writer]"),
+    Guard("the poison is not zero", verify, "POISONS", (0, 0),
+          "test_verify.py::test_refuses_what_adds_to_its_output"),
+    Guard("special values are tried", verify, "makers",
+          lambda depth, elements: inputs.makers(depth, elements)[:1],
+          "test_verify.py::test_is_aware_of_nan_and_inf"),
+    Guard("more than the caller's values are tried", verify, "makers",
+          lambda depth, elements: (),
+          "test_verify.py::test_finds_low_precision_at_large_k"),
+    Guard("the bound grows with k", nudge, "gamma",
+          lambda k, unit, random=False: 0 * k,
+          "test_verify.py::test_accepts_sums_in_any_order"),
+    Guard("a closer look at steps", expect, "REACH", 0.0,
+          "test_verify.py::test_accepts_sums_in_any_order"),
+    Guard("impossible samples are refused", measure, "possible", lambda taken: True,
+          "test_measure.py::test_refuses_impossible_samples"),
+    Guard("rounds are shuffled", measure, "shuffled",
+          lambda random, count: range(count),
+          "test_measure.py::test_orders_differ_between_rounds"),
+    Guard("samples are long against the grain", measure, "GRAINS", 0,
+          "test_measure.py::test_a_coarse_clock_makes_longer_samples"),
+    Guard("near-ties are one", rule, "TIE", 0.0,
+          "test_measure.py::test_near_ties_agree"),
+    Guard("an incumbent has a margin", rule, "beats",
+          lambda gain, need: gain.median > 0,
+          "test_measure.py::test_three_percent_leave_the_incumbent"),
+    Guard("few samples need a large gain", rule, "FEW_MARGIN", 0.0,
+          "test_rule.py::test_few_samples_need_a_large_gain"),
+    Guard("the hopeless stop early", rule, "far", lambda samples, one, leader: False,
+          "test_measure.py::test_hopeless_candidates_stop_early"),
+    Guard("load is noted", planner, "CONTENDED", 2.0,
+          "test_planner.py::test_marks_decisions_under_load"),
+    Guard("the own time is not load", clock, "JIFFIES", -100,
+          "test_clock.py::test_single_steps_do_not_count"),
+    Guard("a worker catches all", isolate, "answer", careless,
+          "test_isolate.py::test_records_how_a_contestant_ends[exiter]"),
+    Guard("one process sweeps", claims, "lock", lambda file: True,
+          "test_claims.py::test_one_process_gets_it"),
+    Guard("one thread sweeps", claims, "held", mock.MagicMock(),
+          "test_claims.py::test_a_folder_that_cannot_be_made_still_serves_threads"),
+    Guard("halves do not overlap", regions, "halves", overlapping,
+          "test_regions.py::test_leaves_cover_the_space_once"),
+    Guard("a cut is taken back late", regions, "LEAST_GAIN", 1.0,
+          "test_regions.py::test_finds_a_corner"),
+    Guard("rejected is not chosen", forecast, "BARRED", (),
+          "test_sweep.py::test_a_rejected_variant_is_not_chosen_there"),
+    Guard("the hopeless are not tried", sweep, "FAR", float("inf"),
+          "test_sweep.py::test_hopeless_variants_are_not_run_at_large_sizes"),
+)  # fmt: skip
+
+
+def passes(test: str) -> bool:
+    """Run one test in this process, quietly; say whether all of it passed."""
+    place = f"tests/tuner/{test}"
+    for name in [name for name in sys.modules if name.startswith("tests.tuner.test_")]:
+        del sys.modules[name]  # what a test module remembers would hide the patch
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", place])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise SystemExit(f"{place} could not be run: {code!r}")
+    return code == pytest.ExitCode.OK
+
+
+def main() -> int:
+    """Try every guard; print a line for each, and return 1 if one proves nothing."""
+    failed = 0
+    for guard in GUARDS:
+        sound = passes(guard.test)
+        with mock.patch.object(guard.module, guard.name, guard.without):
+            noticed = not passes(guard.test)
+        failed += not (sound and noticed)
+        state = "ok" if sound and noticed else "PROVES NOTHING" if sound else "FAILS"
+        print(f"{state:15}{guard.what}: {guard.test}")
+    print(f"{len(GUARDS) - failed} of {len(GUARDS)} guards are proved by their tests")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

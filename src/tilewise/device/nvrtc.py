@@ -103,7 +103,7 @@ def compiled_ptx(
         nvrtc.nvrtcGetPTX(program, ptx)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    return ptx.rstrip(b"\0")
+    return bytes(ptx.rstrip(b"\0"))
 
 
 def log_of(nvrtc: Any, program: Any) -> str:
@@ -111,7 +111,7 @@ def log_of(nvrtc: Any, program: Any) -> str:
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * size
     nvrtc.nvrtcGetProgramLog(program, log)
-    return log.rstrip(b"\0 ").decode(errors="replace")
+    return str(log.rstrip(b"\0 ").decode(errors="replace"))
 
 
 def known_archs() -> tuple[str, ...]:

@@ -50,9 +50,10 @@ class CudaCppEngine:
     def key_parts(
         self, variant: Variant, problem: Problem, target: Target
     ) -> tuple[tuple[str, str], ...]:
-        """Return the whole source, which holds its types and options."""
+        """Return the spec that a run follows and the whole source with its types."""
         return (
             ("variant", str(variant)),
+            ("spec", problem.spec.digest),
             ("source", kernel_source(problem, variant)),
             ("types", repr(parameters(problem))),
         )

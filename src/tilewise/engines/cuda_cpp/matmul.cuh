@@ -130,6 +130,21 @@ TW_INLINE void tile_of(i64 m, i64 n, int bm, int bn, i64& row, i64& column) {
     column = (i64)(rest / rows) * bn;
 }
 
+// Writes COUNT results of a row, `apart` columns apart: at once where all are there.
+template <int COUNT, bool PACKED, typename R>
+TW_INLINE void store(R* out, const R (&values)[COUNT], i64 at, i64 to, i64 n, i64 outr,
+                     i64 outc, int apart) {
+    struct alignas(sizeof(R) * COUNT) Whole { R v[COUNT]; };
+    if constexpr (PACKED && sizeof(Whole) == 16)
+        if (to + COUNT <= n) {
+            *(Whole*)(out + at * outr + to) = *(const Whole*)values;
+            return;
+        }
+#pragma unroll
+    for (int e = 0; e < COUNT; ++e)
+        if (to + e * apart < n) out[at * outr + (to + e * apart) * outc] = values[e];
+}
+
 template <typename T, typename R, int BM, int BN, int BK, int TM, int TN, bool XK,
           bool WK, int XW, int WW, bool PACKED, typename Epilogue>
 TW_INLINE void simt(const T* x, const T* w, R* out, i64 m, i64 n, i64 k, i64 xr, i64 xc,
@@ -179,33 +194,28 @@ TW_INLINE void simt(const T* x, const T* w, R* out, i64 m, i64 n, i64 k, i64 xr,
         now = next;
         next = swap;
     }
-#pragma unroll
+    // One row of sums at a time, chosen by comparing, so that the epilogue stands TN
+    // times in the code and not TM * TN times.
+#pragma unroll 1
     for (int i = 0; i < TM; ++i) {
         i64 at = row + X::place(down, i);
+        T chosen[TN];
+#pragma unroll
+        for (int r = 0; r < TM; ++r)
+#pragma unroll
+            for (int j = 0; j < TN; ++j)
+                chosen[j] = r == 0 || r == i ? sums[r][j] : chosen[j];
         if (at >= m) continue;
-        if constexpr (PACKED && !WK && sizeof(R) == sizeof(T)) {
 #pragma unroll
-            for (int j = 0; j < TN; j += V) {
-                i64 to = column + W::place(across, j);
-                if (to + V <= n) {
-                    Pack<R> pack;
+        for (int j = 0; j < TN; j += V) {
+            alignas(16) R values[V] = {};
 #pragma unroll
-                    for (int e = 0; e < V; ++e)
-                        pack.v[e] = epilogue(sums[i][j + e], at, to + e);
-                    *(Pack<R>*)(out + at * outr + to) = pack;
-                } else {
-                    for (int e = 0; e < V; ++e)
-                        if (to + e < n)
-                            out[at * outr + to + e] = epilogue(sums[i][j + e], at, to + e);
-                }
+            for (int e = 0; e < V; ++e) {
+                i64 to = column + W::place(across, j + e);
+                if (to < n) values[e] = epilogue(chosen[j + e], at, to);
             }
-        } else {
-#pragma unroll
-            for (int j = 0; j < TN; ++j) {
-                i64 to = column + W::place(across, j);
-                if (to < n)
-                    out[at * outr + to * outc] = epilogue(sums[i][j], at, to);
-            }
+            store<V, PACKED && !WK>(out, values, at, column + W::place(across, j), n,
+                                    outr, outc, WK ? W::PEERS : 1);
         }
     }
 }

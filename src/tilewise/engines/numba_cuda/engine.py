@@ -59,9 +59,10 @@ class NumbaCudaEngine:
     def key_parts(
         self, variant: Variant, problem: Problem, target: Target
     ) -> tuple[tuple[str, str], ...]:
-        """Return the source, its types and the functions that it calls."""
+        """Return the spec that a run follows, the source, and what it calls."""
         return (
             ("variant", str(variant)),
+            ("spec", problem.spec.digest),
             ("source", kernel_source(problem, variant)),
             ("types", repr(parameters(problem))),
             ("math", digest_text()),

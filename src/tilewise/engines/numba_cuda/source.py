@@ -109,7 +109,7 @@ def from_shared(problem: Problem, tile: int, rows: int) -> list[str]:
     """Write `rows` results a thread, tile rows apart, from tiles of x and w."""
     dtype, rendered = problem.spec.product_dtype, render(problem.spec, PYTHON)
     sums = range(rows)
-    lines = [
+    return [
         *place(tile * rows, tile),
         f"xs = cuda.shared.array(({tile * rows}, {tile + 1}), {dtype})",
         f"ws = cuda.shared.array(({tile}, {tile + 1}), {dtype})",
@@ -124,15 +124,17 @@ def from_shared(problem: Problem, tile: int, rows: int) -> list[str]:
         "    cuda.syncthreads()",
         f"    start += int64({tile})",
         "j = column + tx",
+        f"for r in range({rows}):",
+        *[f"    {line}" for line in one_of(tile, rows)],
+        "    if i < m and j < n:",
+        *[f"        {line}" for line in epilogue(problem, rendered)],
     ]
-    for r in sums:
-        lines += [
-            f"i = first + ty + int64({tile * r})",
-            "if i < m and j < n:",
-            f"    p = p{r}",
-            *[f"    {line}" for line in epilogue(problem, rendered)],
-        ]
-    return lines
+
+
+def one_of(tile: int, rows: int) -> list[str]:
+    """Write the choice of the r-th sum, so that the epilogue is written once."""
+    chosen = [f"p = p{r} if r == {r} else p" for r in range(1, rows)]
+    return [f"i = first + ty + int64({tile}) * int64(r)", "p = p0", *chosen]
 
 
 def fetch(problem: Problem, tile: int, rows: int) -> list[str]:

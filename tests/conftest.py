@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,3 +16,15 @@ def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("TILEWISE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "store"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many drawn cases each engine's methods really served."""
+    served: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        for name, counts in report.user_properties:
+            if name == "served":
+                served.update(counts)
+    if served:
+        told = ", ".join(f"{name} {count}" for name, count in sorted(served.items()))
+        terminalreporter.write_line(f"drawn cases served: {told}")

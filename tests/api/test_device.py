@@ -60,13 +60,14 @@ def test_nothing_is_decided_on_the_emulated_device() -> None:
     assert "numba_cuda/global" == str(told.variant)
 
 
-def test_a_pin_chooses_on_the_device() -> None:
-    """The pinned method is the one that is counted."""
+@pytest.mark.parametrize("pin", ["numba_cuda/shared tile=8 rows=1", "cuda_cpp/naive"])
+def test_a_pin_chooses_on_the_device(pin: str) -> None:
+    """The pinned variant is the one that is counted."""
     dense, args = kernel(), inputs()
-    dense.pin("numba_cuda/shared tile=8 rows=1")
+    dense.pin(pin)
     result = dense(*on_device(args))
     np.testing.assert_allclose(result.get(), dense.reference(*args), rtol=1e-5)
-    assert ["numba_cuda/shared tile=8 rows=1"] == list(dense.stats.dispatches)
+    assert [pin] == list(dense.stats.dispatches)
 
 
 def test_out_on_the_device_is_filled() -> None:

@@ -26,6 +26,7 @@ LOCK = threading.RLock()
 ENGINES = {
     "cpu": "tilewise.engines.cpu.engine:CpuEngine",
     "numba_cuda": "tilewise.engines.numba_cuda.engine:NumbaCudaEngine",
+    "cuda_cpp": "tilewise.engines.cuda_cpp.engine:CudaCppEngine",
 }
 """Every engine and where it is; an engine is one row."""
 

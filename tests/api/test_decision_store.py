@@ -321,11 +321,10 @@ for number in range(4):
         store = DecisionStore.load_or_create()
         for step in range(8):
             regions = [{"step": step}]
-            while not store.update(f"own {number}", axes="n", regions=regions):
-                pass
-            while not store.update("shared", axes="n", regions=regions):
-                pass
-        store.store.close()
+            store.update(f"own {number}", axes="n", regions=regions)
+            store.update("shared", axes="n", regions=regions)
+        database = store.store.records.database
+        database.worker.do(database.close_here, None)
         os._exit(0)
 print({os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(4)})
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -62,11 +63,18 @@ def python(
         code = ANOTHER_USER.format(NOBODY) + code
     source = str(Path(tilewise.__file__).parents[1])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TILEWISE_")}
-    return subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", code, *map(str, args)],
-        capture_output=True, text=True, env={**kept, "PYTHONPATH": source, **variables},
-        timeout=120, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**kept, "PYTHONPATH": source, **variables}, start_new_session=True,
     )  # fmt: skip
+    with process:
+        try:
+            out, err = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # Its forks hold the pipes too.
+            raise
+    return subprocess.CompletedProcess(code, process.returncode, out, err)
 
 
 def is_root() -> bool:

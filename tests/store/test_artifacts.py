@@ -49,6 +49,7 @@ def test_empty_code_is_not_kept(store: ArtifactStore):
         ),
         (lambda data: b"\x7fELF" + data, "this is no record of tilewise"),
     ],
+    ids=["cut", "emptied", "changed", "foreign"],
 )
 def test_damaged_file_is_a_miss(store: ArtifactStore, damage, expected: str):
     """A file that was cut, emptied or changed is told once and can be built anew."""
@@ -132,6 +133,7 @@ def test_listing_uses_nothing(store: ArtifactStore):
     """Listing does not make old code look used."""
     store.put("a", artifact(10))
     before = store.entries()
+    list(store.items())
 
     assert before == store.entries()
 

@@ -71,6 +71,7 @@ def test_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Monkey
             "the record is of kind 'artifact' instead of 'bundle'",
         ),
     ],
+    ids=["empty", "cut", "foreign", "newer", "other kind"],
 )
 def test_bad_bundle_says_why(path: Path, data: bytes, expected: str):
     """A damaged, foreign or newer file is named as such."""
@@ -94,6 +95,16 @@ def test_layer_serves_what_is_in_it(path: Path):
     layer = BundleLayer(path)
 
     assert (artifact(1), None) == (layer.artifact("a"), layer.artifact("c"))
+    assert table(decision()) == layer.table(KEY)
+
+
+def test_layer_is_read_once(path: Path):
+    """A bundle that is replaced under a process does not change what it serves."""
+    write_bundle(path, ITEMS, TABLES)
+    layer = BundleLayer(path)
+    layer.artifact("a")
+    path.unlink()
+
     assert table(decision()) == layer.table(KEY)
 
 

@@ -82,6 +82,22 @@ def test_change_may_leave_what_is_there(database: Database):
     )
 
 
+def test_change_is_one_transaction(database: Database):
+    """Nobody writes between reading and writing."""
+    database.put("key", b"a")
+
+    def update(old: bytes) -> bytes:
+        link = sqlite3.connect(database.directory / "cache.db", timeout=0)
+        try:
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                link.execute("BEGIN IMMEDIATE")
+        finally:
+            link.close()
+        return old + b"b"
+
+    assert (True, b"ab") == (database.change("key", update), database.get("key"))
+
+
 def test_failed_change_is_undone(database: Database):
     """An error inside a change leaves the value and lets the next writer in."""
     database.put("key", b"a")
@@ -115,6 +131,18 @@ def test_clear_counts_what_it_removes(database: Database):
         database.put(key, b"x")
 
     assert (2, []) == (database.clear(), database.keys())
+
+
+def test_removing_makes_nothing(database: Database):
+    """Where there is no store there is nothing to remove, and none is made."""
+    removed = (database.delete("key"), database.clear())
+
+    assert (False, 0, False) == (*removed, database.place.exists())
+
+
+def test_a_call_waits_half_a_second():
+    """The bound is what the design says."""
+    assert 0.5 == PATIENCE_S
 
 
 def test_readonly_never_writes(database: Database):
@@ -207,6 +235,7 @@ def test_removed_directory_is_made_again(database: Database):
     )
 
 
+@pytest.mark.usefixtures("impatient")
 def test_locked_database_still_reads(database: Database):
     """While another process writes, what is stored is read, with one warning."""
     lru = Database(
@@ -218,9 +247,10 @@ def test_locked_database_still_reads(database: Database):
         took_s = seconds(lambda: found.append(lru.get("key")))
 
     assert ([b"x"], [f"{database.place}: {module.LATE}"]) == (found, said)
-    assert PATIENCE_S == pytest.approx(took_s, abs=0.4)
+    assert PATIENCE_S / 2 < took_s < 10 * PATIENCE_S
 
 
+@pytest.mark.usefixtures("impatient")
 def test_opening_a_locked_database_is_bounded(database: Database):
     """Opening by diskcache retries for 60 s; a miss waits half a second."""
     database.put("key", b"x")
@@ -229,28 +259,31 @@ def test_opening_a_locked_database_is_bounded(database: Database):
     with locked(database.directory), told():
         took_s = seconds(lambda: other.get("key"))
 
-    assert PATIENCE_S == pytest.approx(took_s, abs=0.4)
+    assert PATIENCE_S / 2 < took_s < 10 * PATIENCE_S
 
 
+@pytest.mark.usefixtures("impatient")
 def test_later_calls_do_not_wait_again(database: Database):
-    """While the first is waited for, ten more calls together take no half second."""
+    """While the first is waited for, ten more calls do not wait half a second each."""
     database.put("key", b"x")
     database.close()
     with locked(database.directory), told():
         database.put("a", b"x")
         took_s = seconds(lambda: [database.put(f"{n}", b"x") for n in range(10)])
 
-    assert 0.0 == pytest.approx(took_s, abs=0.3)
+    assert took_s < 5 * PATIENCE_S
 
 
+@pytest.mark.usefixtures("impatient")
 def test_late_write_is_done_in_the_end(database: Database):
-    """What could not be written within half a second is written after the lock."""
+    """What could not be written in time, and what came after, is written then."""
     database.put("key", b"x")
     with locked(database.directory), told():
-        is_kept = database.put("late", b"y")
+        kept = [database.put(key, b"y") for key in ("late", "later")]
     database.worker.do(int, None)
+    found = [database.get(key) for key in ("late", "later")]
 
-    assert (False, b"y") == (is_kept, database.get("late"))
+    assert ([False, False], [b"y", b"y"]) == (kept, found)
 
 
 def test_full_disk_is_one_warning(database: Database, monkeypatch: pytest.MonkeyPatch):

@@ -126,11 +126,10 @@ def test_table_is_removed_by_key(records: DecisionRecords):
 
 def test_rows_come_back_in_time(records: DecisionRecords):
     """The measurements of one table are read in the order of time."""
-    late = replace(ROW, made_utc="2026-02-01", writer="b")
-    early = replace(ROW, made_utc="2026-01-01", writer="a")
-    records.add_rows([late, early, replace(ROW, key=OTHER)])
+    rows = [replace(ROW, made_utc=f"{year}", writer=f"{year}") for year in range(9)]
+    records.add_rows([*reversed(rows), replace(ROW, key=OTHER)])
 
-    assert [early, late] == records.rows(KEY)
+    assert rows == records.rows(KEY)
 
 
 def test_rows_never_change(records: DecisionRecords):
@@ -165,16 +164,16 @@ def test_stamp_tells_of_new_decisions(records: DecisionRecords):
 
 
 MERGES = """
-import os, sys, pathlib
+import os, sys, pathlib, warnings
+warnings.simplefilter("ignore")  # A write may take more than half a second here.
 from tests.store.samples import decision, table
 from tilewise.store.decisions import DecisionRecords
 for number in range(4):
     if not os.fork():
         records = DecisionRecords(pathlib.Path(sys.argv[1]), False)
         for step in range(12):
-            while records.merge(table(decision(2 ** (number * 12 + step)))) is None:
-                pass
-        records.database.close()
+            records.merge(table(decision(2 ** (number * 12 + step))))
+        records.database.worker.do(records.database.close_here, None)
         os._exit(0)
 print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(4)])
 """

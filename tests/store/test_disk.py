@@ -196,8 +196,11 @@ def test_successor_is_left_alone(tmp_path: Path):
     inode = inode_of(database)
     set_aside(tmp_path, inode)
     database.write_bytes(b"new")
+    (tmp_path / "cache.db-wal").write_bytes(b"log")
+    (tmp_path / f"cache.db.broken-{inode}").rename(tmp_path / "elsewhere")
 
     assert (None, b"new") == (set_aside(tmp_path, inode), database.read_bytes())
+    assert b"log" == (tmp_path / "cache.db-wal").read_bytes()
 
 
 def test_killed_rescuer_is_replaced(tmp_path: Path):

@@ -85,10 +85,31 @@ def test_flipped_bit_is_a_fault():
             "the record is of kind 'other' instead of 'kind'",
         ),
     ],
+    ids=[
+        "empty",
+        "foreign",
+        "pickle",
+        "longer",
+        "number",
+        "text",
+        "refused",
+        "newer",
+        "older",
+        "moved",
+        "other kind",
+    ],
 )
 def test_bad_frame_says_why(data: object, expected: str):
     """An emptied, foreign, older, newer or misplaced record is named as such."""
     assert expected == reason(data)
+
+
+def test_sizes_are_part_of_the_checksum():
+    """Moving the border between kind and payload is noticed."""
+    moved = HEAD.pack(b"TWR1", SCHEMA, 5, 6) + WHOLE[HEAD.size :]
+    expected = Fault("the record's checksum does not fit its bytes")
+
+    assert expected == unframe("kindp", moved, "key")
 
 
 def test_only_a_newer_schema_is_marked_newer():

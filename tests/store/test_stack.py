@@ -317,11 +317,10 @@ for number in range(32):
         os.close(go)
         os.read(ready, 1)  # All begin when the parent closes its end.
         store = open_store()
-        while not store.keep_artifact(f"{number}", artifact(50_000)):
-            pass
-        while not store.keep_decisions(table(decision(2 ** number))):
-            pass
-        store.close()
+        store.keep_artifact(f"{number}", artifact(50_000))
+        store.keep_decisions(table(decision(2 ** number)))
+        for database in store.databases:  # What is late goes on.
+            database.worker.do(database.close_here, None)
         os._exit(0)
     children.append(pid)
 os.close(go)

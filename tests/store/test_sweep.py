@@ -37,6 +37,14 @@ def test_nothing_is_left_over(database: Database):
     assert (Pruned(), b"x" * LARGE) == (sweep(database), database.get("key"))
 
 
+def test_old_value_stays(database: Database):
+    """A file that a record names is kept, however old."""
+    for path in database.directory.rglob("*.val"):
+        os.utime(path, (0, 0))
+
+    assert (Pruned(), b"x" * LARGE) == (sweep(database), database.get("key"))
+
+
 def test_file_of_a_killed_writer_is_removed(database: Database):
     """An old file that no record names goes."""
     path = orphan(database, 2 * YOUNG_S)

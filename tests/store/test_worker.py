@@ -38,7 +38,7 @@ def held(worker: Worker) -> Iterator[Held]:
     """Give the worker something that it is late with."""
     work = Held()
     with pytest.raises(Late):
-        worker.do(work, 0)
+        worker.do(work, 0.01)
     yield work
     work.go.set()
 
@@ -75,12 +75,12 @@ def test_late_work_lets_the_caller_go(worker: Worker):
     took_s = seconds(lambda: worker.do(work, 0.1))
     work.go.set()
 
-    assert 0.1 == pytest.approx(took_s, abs=0.4)
+    assert 0.1 <= took_s < 5
 
 
 def test_who_comes_later_does_not_wait(worker: Worker, held: Held):
     """While work is late, others are let go at once."""
-    assert 0.0 == pytest.approx(seconds(lambda: worker.do(int, 30)), abs=1)
+    assert seconds(lambda: worker.do(int, 30)) < 5
 
 
 def test_kept_work_is_done_later(worker: Worker, held: Held):
@@ -147,23 +147,25 @@ worker = Worker(lambda: None)
 worker.do(int, None)
 if {late}:
     try:
-        worker.do(lambda: time.sleep({late}), 0)
+        worker.do(lambda: time.sleep({late}), 0.1)
     except Exception:
         pass
 pid = os.fork()
 if not pid:
     os._exit(worker.do(lambda: 7, 5))
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), worker.do(lambda: 8, None))
+threads = threading.active_count()
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+print(threads, status, worker.do(lambda: 8, None))
 """
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 @forks
 def test_both_sides_of_a_fork_work():
-    """Parent and child go on; no thread is there for Python to warn about."""
+    """Parent and child go on; only one thread was there when they parted."""
     done = python(FORK.format(late=0))
 
-    assert ("7 8\n", "") == (done.stdout, done.stderr)
+    assert ("1 7 8\n", "") == (done.stdout, done.stderr)
 
 
 @forks
@@ -171,7 +173,7 @@ def test_fork_waits_for_work_only_so_long():
     """A thread that hangs does not keep a process from forking."""
     code = "import warnings; warnings.simplefilter('ignore')\n" + FORK
 
-    assert "7 8\n" == python(code.format(late=2)).stdout
+    assert "2 7 8\n" == python(code.format(late=2)).stdout
 
 
 def test_end_of_the_process_waits_for_kept_work():

@@ -99,4 +99,5 @@ class ArtifactStore:
 
     def cull(self) -> int:
         """Remove the least recently used until the cap holds; returns how many."""
-        return int(self.database.write(lambda cache: cache.cull(), None) or 0)
+        culled = self.database.write(lambda cache: cache.cull(), False, False)
+        return int(culled or 0)

@@ -108,11 +108,11 @@ class Database:
                     return False
                 return bool(cache.delete(key))
 
-        return bool(self.write(work))
+        return bool(self.write(work, makes=False))
 
     def clear(self) -> int:
         """Remove everything; returns the number of values."""
-        return int(self.write(lambda cache: cache.clear(), None) or 0)
+        return int(self.write(lambda cache: cache.clear(), False, False) or 0)
 
     def volume(self) -> int:
         """Return what the directory holds (bytes)."""
@@ -166,12 +166,21 @@ class Database:
             return None
 
     def write(
-        self, work: Callable[[Cache], T], patience_s: float | None = PATIENCE_S
+        self,
+        work: Callable[[Cache], T],
+        is_bounded: bool = True,
+        makes: bool = True,
     ) -> T | None:
-        """Write through the open cache; None where that does not go."""
-        if self.readonly or self.state() == "barred":
+        """
+        Write through the open cache; None where that does not go.
+
+        `is_bounded` gives up waiting after `PATIENCE_S`, and without `makes` nothing
+        is done where there is no directory yet.
+        """
+        state = "barred" if self.readonly else self.state()
+        if state == "barred" or (state == "missing" and not makes):
             return None
-        return self.attempt(work, patience_s, True)[1]
+        return self.attempt(work, PATIENCE_S if is_bounded else None, True)[1]
 
     def attempt(
         self, work: Callable[[Cache], T], patience_s: float | None, keep: bool
@@ -205,21 +214,21 @@ class Database:
 
     def work(self, work: Callable[[Cache], T]) -> T:
         """Open, do, and once more from the beginning where the database is broken."""
-        from tilewise.store.disk import is_broken
+        from tilewise.store.disk import is_broken, is_lost
 
         try:
             return work(self.opened())
         except Exception as error:
             if not is_broken(error, opening=self.cache is None):
-                if self.cache is None:
-                    self.refusal = (time.monotonic() + RETRY_S, error)
+                if is_lost(error):
+                    self.close_here()
                 raise
             self.rebuild(error)
         return work(self.opened())
 
     def opened(self) -> Cache:
         """Return the open cache; one that was moved, or a parent's, is left."""
-        from tilewise.store.disk import inode_of, open_cache
+        from tilewise.store.disk import inode_of, is_broken, open_cache
 
         database = self.directory / "cache.db"
         if self.cache is not None and self.owner != os.getpid():
@@ -228,10 +237,15 @@ class Database:
         if self.cache is not None and inode_of(database) != self.inode:
             self.close_here()
         if self.cache is None:
-            until, error = self.refusal
+            until, refusal = self.refusal
             if time.monotonic() < until:
-                raise error
-            self.cache = open_cache(self.directory, self.options)
+                raise refusal
+            try:
+                self.cache = open_cache(self.directory, self.options)
+            except Exception as error:
+                if not is_broken(error, opening=True):
+                    self.refusal = (time.monotonic() + RETRY_S, error)
+                raise
             self.owner, self.inode = os.getpid(), inode_of(database)
         return self.cache
 

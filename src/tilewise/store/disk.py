@@ -22,7 +22,15 @@ from diskcache.core import MODE_BINARY, MODE_RAW, MODE_TEXT
 from tilewise.store.place import private
 from tilewise.store.records import Refused
 
-__all__ = ["FAULTS", "PlainDisk", "is_broken", "open_cache", "set_aside"]
+__all__ = [
+    "FAULTS",
+    "PlainDisk",
+    "inode_of",
+    "is_broken",
+    "is_lost",
+    "open_cache",
+    "set_aside",
+]
 
 FAULTS = (sqlite3.Error, OSError, Timeout)
 WRITE_WAIT_S = 10.0
@@ -30,6 +38,8 @@ WRITE_WAIT_S = 10.0
 NAME = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
 PICKLED = "a pickled value is refused, unread"
 CORRUPT, NOT_A_DATABASE, OTHER_TABLES = 11, 26, 1
+LOST = (8, 10, 14, 15)
+"""sqlite's numbers for files that were taken away under a connection."""
 
 
 class PlainDisk(Disk):  # type: ignore[misc]
@@ -105,7 +115,19 @@ def open_cache(directory: Path, options: dict[str, Any]) -> Cache:
     with suppress(FileExistsError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         os.close(os.open(directory / "cache.db", flags, 0o600))
-    return Cache(str(directory), disk=PlainDisk, timeout=WRITE_WAIT_S, **options)
+    cache = Cache.__new__(Cache)
+    try:
+        cache.__init__(str(directory), WRITE_WAIT_S, PlainDisk, **options)
+    except BaseException:
+        with suppress(AttributeError):
+            cache.close()  # Or its connection would be left to the collector.
+        raise
+    return cache
+
+
+def is_lost(error: BaseException) -> bool:
+    """Say whether a connection is of no use any more."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in LOST
 
 
 def is_broken(error: BaseException, opening: bool = False) -> bool:

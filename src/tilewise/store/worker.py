@@ -93,7 +93,8 @@ class Worker:
             self.jobs.put(job)
             started = self.start()
         if not started or not job.done.wait(wait_s):
-            self.late = job
+            if wait_s:
+                self.late = job
             raise Late
         if job.error is not None:
             raise job.error

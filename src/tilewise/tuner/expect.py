@@ -154,13 +154,15 @@ def wide_samples(case: Case, args: Sequence[Any], manner: Manner) -> list[Array]
     samples = [np.asarray(case.wider(*args))] if case.wider else []
     narrow = narrowest(args, case.dtype)
     wide = [widened(arg) for arg in args]
-    known = Known(frozenset(a.ctypes.data for a in wide if isinstance(a, np.ndarray)))
+    like = wide if few(case) or narrow.char != "d" else args
+    memory = (a.ctypes.data for a in (*wide, *like) if isinstance(a, np.ndarray))
+    known = Known(frozenset(memory))
     for number, sign in enumerate((None, 1, -1, *[0] * manner.chances)):
         nudge = nudge_of(narrow, sign, number)
         nudge.likely, nudge.relative = manner.likely, manner.relative
         nudge.known = known
         try:
-            samples.append(evaluated(case, wide, nudge))
+            samples.append(evaluated(case, wide if sign is None else like, nudge))
         except Exception:
             return samples or [unmoved(case, wide, args)]
         if narrow.kind not in "fc":
@@ -191,9 +193,14 @@ def unmoved(case: Case, wide: Sequence[Any], args: Sequence[Any]) -> Array:
         return np.asarray(case.reference(*args))
 
 
+def few(case: Case) -> bool:
+    """Say whether a result is so small that every evaluation may be in long double."""
+    return int(np.prod(case.shape)) <= 1 << 14
+
+
 def chances(case: Case) -> int:
-    """Return how many evaluations are moved by chance; fewer for large results."""
-    return NUDGES if np.prod(case.shape) <= 1 << 14 else NUDGES // 2
+    """Return how many evaluations are moved by chance; one for large results."""
+    return NUDGES if few(case) else 1
 
 
 WIDER = {"e": np.float64, "f": np.float64, "d": np.longdouble}

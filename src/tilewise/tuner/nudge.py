@@ -101,7 +101,9 @@ class Nudge:
         kind = self.narrow
         if exact.dtype.kind == "c":
             kind = np.result_type(self.narrow, np.complex64)
-        stays = ~np.isfinite(exact) | (exact.astype(kind) == exact)
+        stays = ~np.isfinite(exact) | (exact == 0)
+        if exact.dtype != kind:
+            stays |= exact.astype(kind) == exact
         found: Array = np.where(stays, exact, moved).astype(exact.dtype, copy=False)
         return found
 

@@ -80,6 +80,8 @@ def parsed(image: bytes) -> Cubin:
     header = HEADER.unpack_from(image)
     if header[2] != MACHINE:
         raise ValueError(f"the image is for ELF machine {header[2]}, not for CUDA")
+    if header[5] + header[9] * header[10] > len(image):
+        raise ValueError("the image is cut short: its program headers are missing")
     sections = list(sections_of(image, header[6], header[12], header[13]))
     names = symbols(sections)
     found = dict(attributes(sections))

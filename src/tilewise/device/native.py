@@ -38,8 +38,12 @@ SYMBOLS = (
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_IsTrue",
     "PyBytes_FromStringAndSize",
 )  # fmt: skip
-RELEASE_WORK = 1 << 19
-"""Multiply-adds from which a wrapper lets other threads run (about 20 us)."""
+
+
+LLVM_TYPES = {
+    "data": "ptr", "room": "ptr", "grid": "ptr", "double": "double", "float": "float",
+    "bool": "i8", "int32": "i32",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,9 @@ class Parameter:
     One parameter of a kernel and where its value comes from.
 
     `kind` is "data", "dim", "stride" (in elements of 2^`shift` bytes), "double",
-    "float", "int", "bool" (from the argument at `arg`), "const" (`value`) or "row"
-    (scratch of one row: `value` bytes times the second dimension of `arg`).
+    "float", "int", "int32", "bool" (from the argument at `arg`), "const" (`value`),
+    "room" (`value` bytes on the stack) or "grid" (room on the stack for a copy of the
+    array at `arg`, its elements of `value` bytes, both axes longer by `shift`).
     """
 
     kind: str
@@ -61,11 +66,7 @@ class Parameter:
     @property
     def type(self) -> str:
         """The parameter's LLVM type."""
-        if self.kind in ("data", "row"):
-            return "ptr"
-        return {"double": "double", "float": "float", "bool": "i8"}.get(
-            self.kind, "i64"
-        )
+        return LLVM_TYPES.get(self.kind, "i64")
 
 
 def is_gil_build() -> bool:
@@ -74,14 +75,18 @@ def is_gil_build() -> bool:
 
 
 def wrapper_ir(
-    kernel: str, parameters: Sequence[Parameter], result: int, work: Sequence[int]
+    kernel: str,
+    parameters: Sequence[Parameter],
+    result: int,
+    work: Sequence[int],
+    release: int,
 ) -> str:
     """
     Write the IR of a wrapper that calls `kernel` and returns argument `result`.
 
     The kernel has numba's convention: two pointers for a result and an error that it
     does not use, then its parameters. `work` are the places of the parameters whose
-    product is the amount of work; where it is large the GIL is released meanwhile.
+    product is the amount of work; over `release` other threads may run meanwhile.
     """
     lines, types = [], ", ".join(p.type for p in parameters)
     for number, parameter in enumerate(parameters):
@@ -109,7 +114,7 @@ define ptr @{ENTRY}(ptr %self, ptr %args, i64 %count) {{
 fail:
   ret ptr null
 go:
-  %large = icmp sgt i64 %w{len(work)}, {RELEASE_WORK}
+  %large = icmp sgt i64 %w{len(work)}, {release}
   br i1 %large, label %long, label %short
 short:
   call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
@@ -196,16 +201,39 @@ def truth(number: int, p: Parameter) -> list[str]:
     ]
 
 
-def row(number: int, p: Parameter) -> list[str]:
-    """Take scratch for one row from the stack."""
-    lines = integer(32)(number, Parameter("dim", p.arg, 1))
-    lines[-1] = f"%n{number} = mul i64 %i{number}, {p.value}"
-    return [*lines, f"%v{number} = alloca i8, i64 %n{number}, align 64"]
+def whole32(number: int, p: Parameter) -> list[str]:
+    """Convert a Python int to 32 bits."""
+    *lines, last = whole(number, p)
+    wide = last.replace(f"%v{number}", f"%l{number}")
+    return [*lines, wide, f"%v{number} = trunc i64 %l{number} to i32"]
+
+
+def room(number: int, p: Parameter) -> list[str]:
+    """Take scratch from the stack."""
+    return [f"%v{number} = alloca i8, i64 {p.value}, align 64"]
+
+
+def grid(number: int, p: Parameter) -> list[str]:
+    """Take room for a copy of a matrix from the stack, both axes longer by `shift`."""
+    lines = field(number, p, 32)
+    for axis in (0, 1):
+        lines += [
+            f"%e{number}.{axis} = getelementptr i64, ptr %f{number}, i64 {axis}",
+            f"%d{number}.{axis} = load i64, ptr %e{number}.{axis}",
+            f"%m{number}.{axis} = add i64 %d{number}.{axis}, {p.shift}",
+        ]
+    return [
+        *lines,
+        f"%n{number} = mul i64 %m{number}.0, %m{number}.1",
+        f"%b{number} = mul i64 %n{number}, {p.value}",
+        f"%v{number} = alloca i8, i64 %b{number}, align 64",
+    ]
 
 
 VALUES: dict[str, Callable[[int, Parameter], list[str]]] = {
     "data": data, "dim": integer(32), "stride": integer(40), "const": constant,
-    "double": real, "float": real, "int": whole, "bool": truth, "row": row,
+    "double": real, "float": real, "int": whole, "int32": whole32, "bool": truth,
+    "room": room, "grid": grid,
 }  # fmt: skip
 
 

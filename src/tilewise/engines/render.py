@@ -81,7 +81,7 @@ def c_number(dtype: str, value: Any) -> str:
 PYTHON = Language(
     "python",
     {"bool": "b1", "int32": "i4", "int64": "i8", "float32": "f4", "float64": "f8"},
-    "{name} = {value}",
+    "{name} = {type}({value})",
     python_number,
 )
 C = Language(

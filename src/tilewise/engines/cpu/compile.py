@@ -40,7 +40,7 @@ def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
 
     entry, ir = numba_ir(kernel)
     module = llvm.parse_assembly(ir)
-    text = wrapper_ir(entry, kernel.values, kernel.result, kernel.work)
+    text = wrapper_ir(entry, kernel.values, kernel.result, kernel.work, kernel.release)
     module.link_in(llvm.parse_assembly(text))
     if kernel.block is not None:
         module.link_in(llvm.parse_assembly(micro_ir(kernel.block)))

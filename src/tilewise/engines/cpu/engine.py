@@ -13,7 +13,7 @@ from tilewise.device import native
 from tilewise.engines.base import Run
 from tilewise.engines.cpu import exponentials, logarithms, mathlib
 from tilewise.engines.cpu.micro import Block, block_of, micro_ir
-from tilewise.engines.cpu.runs import after_blas, over_panels, with_scalars
+from tilewise.engines.cpu.runs import BoundLater, after_blas, over_panels, with_scalars
 from tilewise.engines.cpu.source import Kernel, kernel_for
 from tilewise.engines.render import unrendered
 from tilewise.errors import EngineError
@@ -100,14 +100,21 @@ class CpuEngine:
             figures = dict(artifact.resources)
             dtype = problem.spec.product_dtype
             block = Block(dtype, figures["lanes"], figures["rows"])
-            return over_panels(call, problem, threads, block)
+            made = BoundLater if is_bound(variant, problem) else over_panels
+            return made(call, problem, threads, block)
         return after_blas(call, problem, threads)
 
 
 def kernel_of(variant: Variant, problem: Problem, target: Target) -> Kernel:
     """Write a variant's kernel."""
     block = block_of(target, problem.spec.product_dtype)
-    return kernel_for(problem, variant.method, block)
+    method = "bound" if is_bound(variant, problem) else variant.method
+    return kernel_for(problem, method, block)
+
+
+def is_bound(variant: Variant, problem: Problem) -> bool:
+    """Say whether w is a constant that is packed once, when a kernel is bound."""
+    return variant.method == "packed" and problem.spec.w.position in problem.constants
 
 
 def resources_of(kernel: Kernel) -> tuple[tuple[str, int], ...]:

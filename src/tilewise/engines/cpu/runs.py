@@ -8,7 +8,7 @@ tiles and each thread's own workspace, which it keeps between calls.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,7 +23,14 @@ from tilewise.engines.cpu.source import in_place
 from tilewise.model.problem import Problem, scalar_values, viewed_array
 from tilewise.model.spec import Spec
 
-__all__ = ["after_blas", "over_panels", "packed_by_numpy", "tiles_of", "with_scalars"]
+__all__ = [
+    "BoundLater",
+    "after_blas",
+    "over_panels",
+    "packed_by_numpy",
+    "tiles_of",
+    "with_scalars",
+]
 
 PANEL_BYTES = 1 << 20
 """What one thread packs of w at a time: as much as its second-level cache holds."""
@@ -120,7 +127,9 @@ def tiles_of(sizes: tuple[int, int, int], threads: int, block: Block) -> Plan:
     unit, length = (block.rows, m) if by_rows else (wide, n)
     parts = threads if by_rows or threads == 1 else 2 * threads
     step = -(-length // (parts * unit)) * unit or unit
-    ends = [(at, min(at + step, length)) for at in range(0, length, step)]
+    ends = [
+        (at, min(at + step, length)) for at in range(0, length if m and n else 0, step)
+    ]
     tiles = [(*e, 0, n, chunk) if by_rows else (0, m, *e, chunk) for e in ends]
     return Plan(tuple(tiles), TILE_ROWS * chunk * size, max(k, 1) * chunk * size)
 
@@ -146,12 +155,12 @@ WORKSPACE = Workspace()
 
 
 def over_panels(
-    call: Run, problem: Problem, threads: int, block: Block, bound: Any = None
+    call: Run, problem: Problem, threads: int, block: Block, panels: Any = None
 ) -> Run:
     """
     Run a product over packed panels, tile by tile.
 
-    `bound` is w packed before, for a kernel that packs nothing.
+    `panels` is w packed before, for a kernel that packs nothing.
     """
     prelude, axis = prelude_of(problem.spec), int(problem.spec.x.view != "T")
     x_at, get = problem.spec.x.position, WORKSPACE.get
@@ -163,13 +172,34 @@ def over_panels(
             args = (*args, *prelude(args))
 
         def work(tile: tuple[int, ...]) -> None:
-            scratch, panels = get(plan)
-            call(*args, scratch, panels if bound is None else bound, *tile)
+            scratch, own = get(plan)
+            call(*args, scratch, own if panels is None else panels, *tile)
 
         run_tiles(work, plan.tiles, threads)
         return out
 
     return run
+
+
+class BoundLater:
+    """
+    A run whose w is a constant: `bind` packs it once and returns the run to call.
+
+    Called without that, it packs w at each call.
+    """
+
+    def __init__(self, call: Run, problem: Problem, threads: int, block: Block) -> None:
+        self._parts = (call, problem, threads, block)
+
+    def bind(self, args: Sequence[Any]) -> Run:
+        """Pack the w among a call's arguments; later writes to it are not seen."""
+        spec, block = self._parts[1].spec, self._parts[3]
+        w = viewed_array(spec.w, args[spec.w.position])
+        return over_panels(*self._parts, packed_by_numpy(w, block))
+
+    def __call__(self, *args: Any) -> Any:
+        """Pack, run and forget."""
+        return self.bind(args)(*args)
 
 
 def packed_by_numpy(w: Any, block: Block) -> Any:

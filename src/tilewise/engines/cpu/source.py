@@ -33,8 +33,9 @@ class Kernel:
     """
     A kernel's source, its parameters' numba types and values, and the work.
 
-    `result` is the place of the argument that a call returns; `micro` is the block
-    of the micro-kernels that the source calls, if it does.
+    `result` is the place of the argument that a call returns; over `release` units of
+    work other threads may run; `block` is that of the micro-kernels that the source
+    calls, if it does.
     """
 
     source: str
@@ -42,7 +43,14 @@ class Kernel:
     values: tuple[Parameter, ...]
     work: tuple[int, ...]
     result: int
+    release: int
     block: Block | None = None
+
+
+RELEASE_ELEMENTS = 1 << 15
+"""Elements of an epilogue that take about 20 us, so that giving the GIL away pays."""
+RELEASE_STEPS = 1 << 19
+"""Multiply-adds that take about 10 us."""
 
 
 class Signature:
@@ -121,6 +129,7 @@ def kernel_for(problem: Problem, method: str, block: Block) -> Kernel:
         tuple(signature.values),
         tuple(signature.names.index(name) for name in names),
         out,
+        RELEASE_ELEMENTS if uses_blas else RELEASE_STEPS,
         None if uses_blas else block,
     )
 

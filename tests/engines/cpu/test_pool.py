@@ -1,0 +1,73 @@
+"""Tiles run once each, in whichever thread takes them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from tilewise.engines.cpu.pool import Tile, run_tiles
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_each_tile_runs_once(threads: int, count: int) -> None:
+    """None is left out and none is done twice."""
+    seen: Counter[Tile] = Counter()
+    tiles = [(i,) for i in range(count)]
+    run_tiles(lambda tile: seen.update([tile]), tiles, threads)
+    assert Counter(tiles) == seen
+
+
+def test_several_threads_take_part() -> None:
+    """A tile that waits for another one ends: both are under way at once."""
+    together = threading.Barrier(2, timeout=20)
+    run_tiles(lambda tile: together.wait(), [(0,), (1,)], 2)
+    assert not together.broken
+
+
+def test_an_error_in_a_worker_reaches_the_caller() -> None:
+    """Whoever ran the tile, the caller raises."""
+
+    def work(tile: Tile) -> None:
+        if tile == (3,):
+            raise ZeroDivisionError("tile 3")
+
+    with pytest.raises(ZeroDivisionError, match="tile 3"):
+        run_tiles(work, [(i,) for i in range(8)], 2)
+
+
+def test_calls_from_many_threads_do_not_mix() -> None:
+    """Each caller's tiles are done when its own call returns."""
+    counts: list[int] = []
+
+    def call() -> None:
+        done: list[Tile] = []
+        run_tiles(done.append, [(i,) for i in range(50)], 3)
+        counts.append(len(done))
+
+    callers = [threading.Thread(target=call) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(30)
+    assert [50] * 8 == counts
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded")
+def test_a_forked_child_makes_its_own_threads() -> None:
+    """The parent's workers do not exist in a child, which must not wait for them."""
+    run_tiles(lambda tile: time.sleep(0.01), [(0,), (1,)], 2)
+    child = os.fork()
+    if child == 0:
+        together = threading.Barrier(2, timeout=10)
+        try:
+            run_tiles(lambda tile: together.wait(), [(0,), (1,)], 2)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from tilewise.errors import EngineError
 
-__all__ = ["Image", "compiled_cubin", "compiled_ptx", "known_archs"]
+__all__ = ["Image", "compiled_both", "compiled_cubin", "compiled_ptx", "known_archs"]
 
 STANDARD = "c++17"
 
@@ -81,37 +81,82 @@ def compiled_ptx(
     defines: Sequence[str] = (),
 ) -> bytes:
     """Compile to PTX under the options of `compiled_cubin`; the same errors."""
-    try:
-        from cuda.bindings import nvrtc
-    except ImportError as error:
-        raise EngineError("CUDA C++ needs the package cuda-bindings") from error
-    flags = [f"--gpu-architecture={arch.replace('sm_', 'compute_')}"]
-    flags += [f"-std={STANDARD}"]
+    flags = [f"-std={STANDARD}"]
     flags += [f"--include-path={path}" for path in includes]
     flags += [f"--define-macro={define}" for define in defines]
-    encoded = [flag.encode() for flag in flags]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
-    try:
+    compute = arch.replace("sm_", "compute_")
+    with Session(source, name, names) as session:
+        session.compile(compute, flags, arch)
+        return session.result("PTX")
+
+
+def compiled_both(
+    source: str, arch: str, flags: Sequence[str], names: Sequence[str], name: str
+) -> tuple[Image, bytes]:
+    """
+    Compile under a user's own flags; returns the CUBIN and the PTX.
+
+    Raises EngineError with NVRTC's log, also for flags that it does not know.
+    """
+    with Session(source, name, names) as session:
+        session.compile(arch, flags, arch)
+        cubin = session.result("CUBIN")
+        image = Image(cubin, session.log(), session.lowered())
+    with Session(source, name, names) as session:
+        session.compile(arch.replace("sm_", "compute_"), flags, arch)
+        return image, session.result("PTX")
+
+
+class Session:
+    """One program of NVRTC's own interface, destroyed at the end."""
+
+    def __init__(self, source: str, name: str, names: Sequence[str]) -> None:
+        try:
+            from cuda.bindings import nvrtc
+        except ImportError as error:
+            raise EngineError("CUDA C++ needs the package cuda-bindings") from error
+        self.nvrtc, self.name, self.names = nvrtc, name, names
+        _, self.program = nvrtc.nvrtcCreateProgram(
+            source.encode(), name.encode(), 0, [], []
+        )
         for expression in names:
-            nvrtc.nvrtcAddNameExpression(program, expression.encode())
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+            nvrtc.nvrtcAddNameExpression(self.program, expression.encode())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.nvrtc.nvrtcDestroyProgram(self.program)
+
+    def compile(self, arch: str, flags: Sequence[str], asked: str) -> None:
+        """Compile for an arch as NVRTC names it."""
+        encoded = [f"--gpu-architecture={arch}".encode(), *map(str.encode, flags)]
+        (status,) = self.nvrtc.nvrtcCompileProgram(self.program, len(encoded), encoded)
         if int(status):
-            log = log_of(nvrtc, program)
-            raise EngineError(f"{name} does not compile for {arch}:\n{log}")
-        _, size = nvrtc.nvrtcGetPTXSize(program)
-        ptx = b" " * size
-        nvrtc.nvrtcGetPTX(program, ptx)
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
-    return bytes(ptx.rstrip(b"\0"))
+            log = self.log() or str(status)
+            raise EngineError(f"{self.name} does not compile for {asked}:\n{log}")
 
+    def log(self) -> str:
+        """Return the compiler's log."""
+        _, size = self.nvrtc.nvrtcGetProgramLogSize(self.program)
+        log = b" " * size
+        self.nvrtc.nvrtcGetProgramLog(self.program, log)
+        return str(log.rstrip(b"\0 ").decode(errors="replace"))
 
-def log_of(nvrtc: Any, program: Any) -> str:
-    """Return a failed compilation's log."""
-    _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
-    nvrtc.nvrtcGetProgramLog(program, log)
-    return str(log.rstrip(b"\0 ").decode(errors="replace"))
+    def result(self, form: str) -> bytes:
+        """Return the "PTX" or the "CUBIN"."""
+        _, size = getattr(self.nvrtc, f"nvrtcGet{form}Size")(self.program)
+        data = b" " * size
+        getattr(self.nvrtc, f"nvrtcGet{form}")(self.program, data)
+        return bytes(data.rstrip(b"\0")) if form == "PTX" else bytes(data)
+
+    def lowered(self) -> dict[str, str]:
+        """Return the mangled names of the expressions."""
+        found = {}
+        for expression in self.names:
+            _, name = self.nvrtc.nvrtcGetLoweredName(self.program, expression.encode())
+            found[expression] = text(name)
+        return found
 
 
 def known_archs() -> tuple[str, ...]:

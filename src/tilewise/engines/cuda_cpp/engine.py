@@ -104,11 +104,15 @@ def shared_bytes(problem: Problem, tile: Tile) -> int:
 
 
 def alignment(problem: Problem) -> Callable[[Sequence[Face]], bool]:
-    """Return what says whether 16 bytes can be loaded and stored at once."""
+    """
+    Return what says whether 16 bytes can be loaded and stored at once.
+
+    They can where every line starts at a multiple of 16 bytes and has whole ones.
+    """
     spec, (x, w) = problem.spec, problem.forms[:2]
     unit = 16 // np.dtype(spec.product_dtype).itemsize
     factors = [
-        (at, 1 if form.layout == "F" else 0)
+        (at, 0 if form.layout == "F" else 1)
         for at, form in enumerate((x, w))
         if form.layout != "S"
     ]
@@ -116,12 +120,9 @@ def alignment(problem: Problem) -> Callable[[Sequence[Face]], bool]:
     packed_out = w.layout != "F" and same
 
     def aligned(faces: Sequence[Face]) -> bool:
-        checks = [(faces[at], axis) for at, axis in factors]
         out = faces[-1]
-        if packed_out:
-            checks.append((out, 0))
-            if out.strides[1] != 1 and out.sizes[1] > 1:
-                return False
-        return all(f.address % 16 == 0 and f.steady(axis, unit) for f, axis in checks)
+        if packed_out and not (out.strides[1] == 1 and out.in_units(1, unit)):
+            return False
+        return all(faces[at].in_units(axis, unit) for at, axis in factors)
 
     return aligned

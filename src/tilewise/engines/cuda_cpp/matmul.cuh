@@ -9,10 +9,11 @@ namespace tw {
 
 template <typename T> struct alignas(16) Pack { T v[16 / sizeof(T)]; };
 
-// Copies BYTES to shared memory, of which the first `bytes` are read, the rest zero.
-template <int BYTES> TW_INLINE void copy(void* to, const void* from, int bytes) {
+// Copies BYTES to shared memory, or zeros where they are not there.
+template <int BYTES> TW_INLINE void copy(void* to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
     unsigned target = (unsigned)__cvta_generic_to_shared(to);
+    int bytes = there ? BYTES : 0;
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                      ::"r"(target), "l"(from), "r"(bytes) : "memory");
@@ -20,24 +21,8 @@ template <int BYTES> TW_INLINE void copy(void* to, const void* from, int bytes) 
         asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;"
                      ::"r"(target), "l"(from), "r"(bytes), "n"(BYTES) : "memory");
 #else
-    unsigned words[BYTES / 4] = {};
-    if (bytes == BYTES) {
-        if constexpr (BYTES == 16)
-            *(uint4*)words = *(const uint4*)from;
-        else if constexpr (BYTES == 8)
-            *(uint2*)words = *(const uint2*)from;
-        else
-            words[0] = *(const unsigned*)from;
-    } else {
-        for (int i = 0; i < BYTES / 4; ++i)
-            if (4 * i < bytes) words[i] = ((const unsigned*)from)[i];
-    }
-    if constexpr (BYTES == 16)
-        *(uint4*)to = *(uint4*)words;
-    else if constexpr (BYTES == 8)
-        *(uint2*)to = *(uint2*)words;
-    else
-        *(unsigned*)to = words[0];
+    struct alignas(BYTES) Words { unsigned v[BYTES / 4]; };
+    *(Words*)to = there ? *(const Words*)from : Words{};
 #endif
 }
 
@@ -53,8 +38,6 @@ TW_INLINE void arrive() {
 #endif
     __syncthreads();
 }
-
-TW_INLINE int clamped(i64 x, int most) { return x < 0 ? 0 : x > most ? most : (int)x; }
 
 // One factor: fetches tiles of OUTER x BK, W elements at a time, and reads fragments
 // of COUNT elements of the outer axis for each of PEERS threads along it.
@@ -77,23 +60,26 @@ struct Factor {
     TW_INLINE Factor(const T* base, i64 outer, i64 step, i64 first, i64 size) {
         line = threadIdx.x / LINE;
         within = threadIdx.x % LINE * W;
-        outer_left = clamped(size - first, OUTER);
-        line_step = KUNIT ? outer : step;
+        outer_left = size - first < OUTER ? (int)(size - first) : OUTER;
+        asm volatile("" : "+r"(outer_left));  // or it is computed again for each tile
+        line_step = LINES * (KUNIT ? outer : step);
         tile_step = step * BK;
         i64 o = KUNIT ? line : within, l = KUNIT ? within : line;
         from = base + (first + o) * outer + l * step;
     }
 
-    // Starts the copies of the next tile, of which k_left elements are there.
+    // Starts the copies of the next tile, of which k_left elements are there. W of
+    // them are there or not: where W > 1, the sizes are multiples of it.
     TW_INLINE void fetch(T* to, int k_left) {
         int lines_left = KUNIT ? outer_left : k_left;
-        int inside = clamped((KUNIT ? k_left : outer_left) - within, W) * sizeof(T);
+        bool inside = within < (KUNIT ? k_left : outer_left);
+        T* target = to + line * STRIDE + within;
+        const T* source = from;
 #pragma unroll
         for (int round = 0; round < ROUNDS; ++round) {
-            int at = line + round * LINES;
-            const T* source = from + round * LINES * line_step;
-            copy<W * sizeof(T)>(to + at * STRIDE + within, source,
-                                at < lines_left ? inside : 0);
+            copy<W * sizeof(T)>(target + round * LINES * STRIDE, source,
+                                inside && line + round * LINES < lines_left);
+            source += line_step;
         }
         from += tile_step;
     }
@@ -146,7 +132,7 @@ TW_INLINE void store(R* out, const R (&values)[COUNT], i64 at, i64 to, i64 n, i6
 }
 
 template <typename T, typename R, int BM, int BN, int BK, int TM, int TN, bool XK,
-          bool WK, int XW, int WW, bool PACKED, typename Epilogue>
+          bool WK, int XW, int WW, bool PACKED, bool ROLLED, typename Epilogue>
 TW_INLINE void simt(const T* x, const T* w, R* out, i64 m, i64 n, i64 k, i64 xr, i64 xc,
                     i64 wr, i64 wc, i64 outr, i64 outc, const Epilogue& epilogue) {
     constexpr int V = 16 / sizeof(T), ACROSS = BN / TN, THREADS = BM / TM * ACROSS;
@@ -162,20 +148,22 @@ TW_INLINE void simt(const T* x, const T* w, R* out, i64 m, i64 n, i64 k, i64 xr,
     W right(w, wc, wr, column, n);
     int down = threadIdx.x / ACROSS, across = threadIdx.x % ACROSS;
     T sums[TM][TN] = {};
-    T* now = tiles;
-    T* next = tiles + STAGE;
-    if (k > 0) {
-        int some = clamped(k, BK);
-        left.fetch(now, some);
-        right.fetch(now + X::SIZE, some);
+    int count = (int)((k + BK - 1) / BK), last = (int)(k - (i64)(count - 1) * BK);
+    int stage = 0;  // where the current tile is
+    if (count > 0) {
+        int there = count > 1 ? BK : last;
+        left.fetch(tiles, there);
+        right.fetch(tiles + X::SIZE, there);
         commit();
     }
-    for (i64 rest = k; rest > 0; rest -= BK) {
+    for (int tile = 1; tile <= count; ++tile) {
         arrive();
-        if (rest > BK) {
-            int some = clamped(rest - BK, BK);
-            left.fetch(next, some);
-            right.fetch(next + X::SIZE, some);
+        const T* now = tiles + stage;
+        stage = STAGE - stage;
+        if (tile < count) {
+            int there = tile + 1 < count ? BK : last;
+            left.fetch(tiles + stage, there);
+            right.fetch(tiles + stage + X::SIZE, there);
             commit();
         }
 #pragma unroll
@@ -190,33 +178,38 @@ TW_INLINE void simt(const T* x, const T* w, R* out, i64 m, i64 n, i64 k, i64 xr,
 #pragma unroll
                     for (int j = 0; j < TN; ++j) sums[i][j] += a[i][e] * b[j][e];
         }
-        T* swap = now;
-        now = next;
-        next = swap;
     }
-    // One row of sums at a time, chosen by comparing, so that the epilogue stands TN
-    // times in the code and not TM * TN times.
-#pragma unroll 1
-    for (int i = 0; i < TM; ++i) {
+    auto finish = [&](int i, const T (&row_sums)[TN]) {
         i64 at = row + X::place(down, i);
-        T chosen[TN];
-#pragma unroll
-        for (int r = 0; r < TM; ++r)
-#pragma unroll
-            for (int j = 0; j < TN; ++j)
-                chosen[j] = r == 0 || r == i ? sums[r][j] : chosen[j];
-        if (at >= m) continue;
+        if (at >= m) return;
 #pragma unroll
         for (int j = 0; j < TN; j += V) {
             alignas(16) R values[V] = {};
 #pragma unroll
             for (int e = 0; e < V; ++e) {
                 i64 to = column + W::place(across, j + e);
-                if (to < n) values[e] = epilogue(chosen[j + e], at, to);
+                if (to < n) values[e] = epilogue(row_sums[j + e], at, to);
             }
             store<V, PACKED && !WK>(out, values, at, column + W::place(across, j), n,
                                     outr, outc, WK ? W::PEERS : 1);
         }
+    };
+    if constexpr (ROLLED) {
+        // One row of sums at a time, chosen by comparing, so that a long epilogue
+        // stands TN times in the code and not TM * TN times.
+#pragma unroll 1
+        for (int i = 0; i < TM; ++i) {
+            T chosen[TN];
+#pragma unroll
+            for (int r = 0; r < TM; ++r)
+#pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    chosen[j] = r == 0 || r == i ? sums[r][j] : chosen[j];
+            finish(i, chosen);
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < TM; ++i) finish(i, sums[i]);
     }
 }
 

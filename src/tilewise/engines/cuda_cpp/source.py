@@ -23,6 +23,8 @@ from tilewise.model.variant import Variant
 __all__ = ["ENTRY", "PLAIN", "TILES", "Tile", "kernel_source", "tile_of"]
 
 ENTRY, PLAIN = "tilewise_kernel", "tilewise_kernel_any"
+UNROLLED_FLOPS = 12
+"""The longest epilogue that is written once for each of a thread's results."""
 TYPES = {**C.types, "int64": "i64"}
 CUDA = Language("c", TYPES, "const {type} {name} = {value};", C.number)
 
@@ -44,7 +46,7 @@ class Tile:
 
 TILES: Mapping[str, Tile] = MappingProxyType(
     {
-        "64x64x16": Tile((64, 64, 16), (4, 4), 3),
+        "64x64x16": Tile((64, 64, 16), (8, 4), 4),
         "128x128x16": Tile((128, 128, 16), (8, 8), 2),
         "128x64x16": Tile((128, 64, 16), (8, 4), 2),
         "64x128x16": Tile((64, 128, 16), (4, 8), 2),
@@ -155,7 +157,8 @@ def simt_call(problem: Problem, tile: Tile, packed: bool) -> str:
     item = np.dtype(spec.product_dtype).itemsize
     width = [16 // item if packed and f.layout != "S" else 1 for f in (x, w)]
     words = [TYPES[spec.product_dtype], TYPES[spec.dtype], *tile.sides, *tile.thread]
-    words += [x.layout != "F", w.layout == "F", *width, packed, "tw::Epilogue"]
+    words += [x.layout != "F", w.layout == "F", *width, packed]
+    words += [spec.flops > UNROLLED_FLOPS, "tw::Epilogue"]
     given = ", ".join(str(word).replace("True", "true").replace("False", "false")
                       for word in words)  # fmt: skip
     return f"tw::simt<{given}>(x, w, out, m, n, k, {strides(problem)}, epilogue);"

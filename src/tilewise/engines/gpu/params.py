@@ -38,9 +38,11 @@ class Face:
     sizes: tuple[int, int]
     strides: tuple[int, int]
 
-    def steady(self, axis: int, unit: int) -> bool:
-        """Say whether all lines along the other axis start at 16 bytes or none do."""
-        return self.strides[axis] % unit == 0
+    def in_units(self, axis: int, unit: int) -> bool:
+        """Say whether lines along an axis are whole units of 16 bytes, all aligned."""
+        sizes, strides = self.sizes, self.strides
+        whole = sizes[axis] % unit == 0 and strides[1 - axis] % unit == 0
+        return whole and self.address % 16 == 0
 
 
 def arrays(problem: Problem) -> tuple[tuple[str, Form], ...]:

@@ -324,6 +324,22 @@ def test_impossible_place_is_one_warning():
     assert ([None, None], 1) == (kept, len(said))
 
 
+@pytest.mark.parametrize(("retry_s", "expected"), [(0.0, True), (60.0, False)])
+def test_refused_place_is_tried_again_after_a_while(
+    database: Database, monkeypatch: pytest.MonkeyPatch, retry_s: float, expected: bool
+):
+    """A place that could not be opened is left alone for some seconds, not for ever."""
+    monkeypatch.setattr(module, "RETRY_S", retry_s)
+    database.place.mkdir()
+    database.directory.write_bytes(b"in the way")
+    with told():
+        kept = [database.put("key", b"x")]
+        database.directory.unlink()
+        kept.append(database.put("key", b"x"))
+
+    assert [False, expected] == kept
+
+
 ANOTHER = """
 import sys, warnings, pathlib
 from tilewise.store.database import Database

@@ -169,6 +169,18 @@ def test_garbage_is_a_broken_database(tmp_path: Path, damage: bytes, expected: b
     assert expected == is_broken(error)
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_failed_opening_leaves_nothing_open(tmp_path: Path):
+    """A connection that came to nothing is closed, not left to the collector."""
+    (tmp_path / "cache.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(sqlite3.DatabaseError) as raised:
+        open_cache(tmp_path, {})
+    open_files = {path.resolve() for path in Path("/proc/self/fd").iterdir()}
+
+    assert raised.value.__traceback__ is not None  # It would hold the connection.
+    assert tmp_path / "cache.db" not in open_files
+
+
 def test_locked_database_is_not_broken(tmp_path: Path):
     """Another process's lock is no reason to put a database away."""
     error = sqlite3.OperationalError("database is locked")

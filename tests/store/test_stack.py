@@ -189,14 +189,15 @@ def test_clear_removes_everything(store: Store):
 
 
 def test_verify_looks_at_all_records(store: Store):
-    """Bad code and bad decisions are both named."""
+    """Bad code, decisions, measurements and callers' tables are all named."""
     store.own.database.put("artifact/a", b"")
     store.records.database.put("table/t", b"")
     store.records.database.put("row/r", b"")
+    store.records.database.put("boxes/b", b"")
     with pytest.warns(StoreWarning, match="the record is empty"):
         found = [key for key, _ in store.verify()]
 
-    assert ["a", "t", "r"] == found
+    assert ["a", "t", "r", "b"] == found
 
 
 def test_size_is_that_of_the_files(store: Store):

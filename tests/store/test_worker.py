@@ -20,9 +20,8 @@ class Held:
     def __init__(self) -> None:
         self.go = threading.Event()
 
-    def __call__(self) -> str:
+    def __call__(self) -> None:
         self.go.wait(20)
-        return "done"
 
 
 @pytest.fixture
@@ -103,6 +102,19 @@ def test_other_work_is_dropped(worker: Worker, held: Held):
     worker.do(int, None)
 
     assert [] == done
+
+
+def test_line_behind_late_work_is_not_late(worker: Worker, held: Held):
+    """Once the late work is done, callers wait their turn again."""
+    behind, first = Held(), worker.late
+    with pytest.raises(Late):
+        worker.do(behind, 30, keep=True)
+    held.go.set()
+    assert first is not None
+    assert first.done.wait(20)
+    threading.Timer(0.1, behind.go.set).start()
+
+    assert 3 == worker.do(lambda: 3, 20)
 
 
 def test_line_is_bounded(worker: Worker, held: Held, monkeypatch: pytest.MonkeyPatch):

@@ -10,12 +10,17 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """Forget the TILEWISE_* variables of whoever runs the tests."""
     for name in os.environ:
         if name.startswith("TILEWISE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "store"))
+    if "impatient" not in request.fixturenames:
+        # A slow disk may take longer than a call would wait.
+        monkeypatch.setattr("tilewise.store.database.PATIENCE_S", 60)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

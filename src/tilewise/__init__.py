@@ -26,6 +26,7 @@ from tilewise.errors import (
 
 if TYPE_CHECKING:
     from tilewise.api.bound import BoundKernel
+    from tilewise.api.decision_store import DecisionStore
     from tilewise.api.decorator import tuned_kernel
     from tilewise.api.emulate import Emulation, emulate
     from tilewise.api.explain import Explanation, TuneReport
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "BoundKernel",
+    "DecisionStore",
     "Emulation",
     "EngineError",
     "Explanation",
@@ -67,6 +69,7 @@ __all__ = [
 # wants a fingerprint only loads neither the store nor the emulated device.
 HOMES = {
     "BoundKernel": "tilewise.api.bound",
+    "DecisionStore": "tilewise.api.decision_store",
     "Emulation": "tilewise.api.emulate",
     "Explanation": "tilewise.api.explain",
     "Report": "tilewise.api.report",

@@ -54,7 +54,10 @@ def path(variable: str) -> Path | None:
     value = os.environ.get(variable, "")
     if "\0" in value:
         raise SettingError(variable, value, "a path")
-    return Path(value).expanduser() if value else None
+    try:
+        return Path(value).expanduser() if value else None
+    except RuntimeError:
+        raise SettingError(variable, value, "a path without ~") from None
 
 
 def word(variable: str, allowed: tuple[str, ...]) -> str:

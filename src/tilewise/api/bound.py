@@ -59,11 +59,20 @@ class BoundKernel:
         self._forms = {i: form(self._args[i]) for i in self._open}
         self._constants = tuple(i for i, fixed in enumerate(self._fixed) if fixed)
         self._released = False
+        self._entry: Any = None
         self._load()
+        kernel._bound.add(self)
 
     def _load(self) -> None:
         """Resolve and load once; the entry serves every later call."""
-        self._entry = self._kernel._bound_entry(tuple(self._args), self._constants)
+        entry = self._kernel._bound_entry(tuple(self._args), self._constants)
+        self._retire()
+        self._entry = entry
+
+    def _retire(self) -> None:
+        """Hand the calls so far to the kernel's counts."""
+        if self._entry is not None:
+            self._kernel._tally.retire(self._entry)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run with the arguments that are not bound, in their order."""
@@ -102,24 +111,18 @@ class BoundKernel:
 
         Raises ArgumentError for a name that is not bound or a form that differs.
         """
+        args = list(self._args)
         for name, value in constants.items():
             if name not in self._names or not self._fixed[self._names.index(name)]:
                 raise ArgumentError(f"{name} is not bound")
             place = self._names.index(name)
-            old = self._args[place]
-            if not isinstance(old, np.ndarray):
-                self._args[place] = value
-            elif (np.shape(value), np.asarray(value).dtype) != (old.shape, old.dtype):
-                raise ArgumentError(
-                    f"{name} was bound as {told(form(old))}, "
-                    f"the update gives {told(form(np.asarray(value)))}"
-                )
-            else:
-                np.copyto(old, value)
+            args[place] = replacement(name, args[place], value)
+        self._args = args
         self._load()
 
     def release(self) -> None:
         """Let go of the copies; later calls raise EngineError."""
+        self._retire()
         self._released, self._args = True, []
         ALIVE.discard(self)
 
@@ -143,6 +146,24 @@ def enlist(bound: BoundKernel) -> None:
                 f"{LIMIT} bound kernels are alive: release() some, or use `with`"
             )
         ALIVE.add(bound)
+
+
+def replacement(name: str, old: Any, new: Any) -> Any:
+    """Return a copy of a constant's new value, which must be of the old one's form."""
+    if not isinstance(old, np.ndarray):
+        if type(new) is not type(old):
+            raise ArgumentError(
+                f"{name} was bound as {told(form(old))}, the update gives "
+                f"{told(form(new))}"
+            )
+        return new
+    given = np.asarray(new)
+    if (given.shape, given.dtype) != (old.shape, old.dtype):
+        raise ArgumentError(
+            f"{name} was bound as {told(form(old))}, the update gives "
+            f"{told(form(given))}"
+        )
+    return np.array(given, order="C")
 
 
 def form(arg: Any) -> tuple[Any, ...]:

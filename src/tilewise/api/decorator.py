@@ -45,6 +45,13 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     return TunedKernel(function, *checked_options()(function))
 
 
+def named(function: Any) -> str:
+    """Return a function's name; raises ArgumentError for what is no function."""
+    if not hasattr(function, "__qualname__") or isinstance(function, type):
+        raise ArgumentError(f"{function!r} is no function: decorate a def or a lambda")
+    return str(function.__qualname__).replace("<locals>.", "")
+
+
 def checked_options(
     *,
     signature: str | None = None,
@@ -69,4 +76,4 @@ def checked_options(
     options = Options(
         signature, tuple(engines), tune, precision, tolerance, float(budget_s)
     )
-    return lambda f: (name or f.__qualname__.replace("<locals>.", ""), options)
+    return lambda f: (name or named(f), options)

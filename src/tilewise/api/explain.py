@@ -10,6 +10,7 @@ from tilewise.model.decision import Region
 from tilewise.model.measurement import Candidate
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
+from tilewise.runtime.tally import Tally
 
 __all__ = [
     "Explanation",
@@ -17,7 +18,7 @@ __all__ = [
     "TuneReport",
     "aligned",
     "candidate_rows",
-    "saving_us",
+    "stats_of",
 ]
 
 
@@ -107,12 +108,20 @@ class Explanation:
         }
 
 
-def saving_us(resolution: Resolution) -> float:
-    """Return what a call saves over the reference (us), by the stored medians."""
-    decided = resolution.decision
-    times = {c.variant: c.timing for c in decided.candidates} if decided else {}
-    best, base = times.get(resolution.variant), times.get(REFERENCE)
-    return base.median_us - best.median_us if best and base else 0.0
+def stats_of(tally: Tally) -> Stats:
+    """Return a tally's counts as they are shown."""
+    built = tally.built
+    return Stats(
+        dict(sorted((+tally.dispatches).items())),
+        built.compiles,
+        built.artifact_hits,
+        built.memory_hits,
+        tally.fallbacks,
+        tally.tunings,
+        built.compile_ms,
+        tally.tuning_ms,
+        tally.saved_us / 1e3,
+    )
 
 
 def candidate_rows(explanation: Explanation) -> list[tuple[str, ...]]:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 import warnings
-from collections import Counter
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
-import numpy as np
-
 from tilewise.api.bound import BoundKernel
-from tilewise.api.checks import check_device_out, check_out, checked_parameters
-from tilewise.api.explain import Explanation, Stats, TuneReport, saving_us
+from tilewise.api.checks import (
+    check_device_out,
+    check_out,
+    checked_parameters,
+    into_reference,
+)
+from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel
 from tilewise.api.progress import progress_of
 from tilewise.api.registry import register
 from tilewise.api.shapes import arguments_at, default_forms
-from tilewise.build.build import Counts
 from tilewise.errors import ArgumentError, EngineError, SettingError
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.spec import Spec
-from tilewise.model.standin import Standin
+from tilewise.model.standin import Standin, store
 from tilewise.model.variant import Variant
-from tilewise.runtime.dispatch import Dispatcher, Entry, python_key
-from tilewise.runtime.on_device import allocating, reference_on
+from tilewise.runtime.dispatch import Dispatcher, Entry, python_key, run_entry
+from tilewise.runtime.load import entry_for, reference_entry, settle
 from tilewise.runtime.question import Options, Question, Subject, ask
-from tilewise.runtime.resolve import Resolver, is_passing, mode_of
+from tilewise.runtime.resolve import Resolver, mode_of
+from tilewise.runtime.tally import Tally
 
 __all__ = ["TunedKernel"]
 
@@ -55,19 +57,27 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     __name__: str
     __qualname__: str
 
-    def __init__(self, function: Callable[P, R], name: str, options: Options) -> None:
+    def __init__(
+        self,
+        function: Callable[P, R],
+        name: str,
+        options: Options,
+        *,
+        listed: bool = True,
+    ) -> None:
         super().__init__(no_pack)
-        functools.update_wrapper(self, function)
+        if isinstance(function, TunedKernel):
+            function = function.reference
+        functools.update_wrapper(self, function, updated=())
         self.reference: Callable[..., Any] = function
         parameters = checked_parameters(function)
         self._subject = Subject(function, name, parameters, options)
         self._pin: Variant | None = None
-        self._counts, self._tunings = Counts(), 0
-        self._retired: Counter[str] = Counter()
-        self._fallbacks, self._tuning_ms, self._saved_us = 0, 0.0, 0.0
-        self._lock, self._tuning = threading.RLock(), threading.Lock()
+        self._tally, self._lock = Tally(), threading.RLock()
         self._methods: dict[type, MethodKernel] = {}
-        register(self)
+        self._bound: weakref.WeakSet[BoundKernel] = weakref.WeakSet()
+        if listed:
+            register(self)
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -76,7 +86,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Run the kernel; see the class. `out=` is filled and returned."""
 
-    __call__ = Dispatcher.__call__  # noqa: F811
+    __call__ = Dispatcher.__call__  # type: ignore[assignment]  # noqa: F811
 
     def __reduce__(self) -> str:
         return self.__qualname__
@@ -93,11 +103,17 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             if known is None or (wanted and wanted not in known.adapter.names):
                 names = (*known.adapter.names, wanted) if known else ()
                 adapter = MethodAdapter(self.reference, owner, names)
-                kernel = TunedKernel(
-                    adapter.function(), self._subject.name, self._subject.options
-                )
+                name, options = self._subject.name, self._subject.options
+                kernel = TunedKernel(adapter.function(), name, options, listed=False)
+                kernel._pin, kernel._tally = self._pin, self._tally
                 known = self._methods[owner] = MethodKernel(adapter, kernel)
             return known
+
+    def _renew_locks(self) -> None:
+        """Replace locks that another thread may have held when a child was forked."""
+        self._lock, self._subject.lock = threading.RLock(), threading.RLock()
+        for method in self._methods.values():
+            method.kernel._renew_locks()
 
     def __repr__(self) -> str:
         return f"<tuned kernel {self._subject.name}: {self.__module__}>"
@@ -165,13 +181,17 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         Raises ValueError for text that is no variant; a pinned variant that can't
         run raises EngineError when the kernel is called.
         """
-        self._pin = Variant.parse(variant) if isinstance(variant, str) else variant
-        self._clear()
+        self._set_pin(Variant.parse(variant) if isinstance(variant, str) else variant)
 
     def unpin(self) -> None:
         """Let the decisions choose again."""
-        self._pin = None
+        self._set_pin(None)
+
+    def _set_pin(self, pin: Variant | None) -> None:
+        self._pin = pin
         self._clear()
+        for method in self._methods.values():
+            method.kernel._set_pin(pin)
 
     def tune(
         self,
@@ -220,9 +240,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         """Measure a question unless it is decided, and say what is decided then."""
         resolver = self._resolver()
         resolution = resolver.look(question)
-        undecided = resolution.grade != "measured" and not resolution.final
-        if force or undecided:
-            self._settle(resolver, question, budget_s)
+        if not resolution.final and (force or resolution.grade != "measured"):
+            with resolver.tuning:
+                settle(resolver, question, self._tally, budget_s)
             resolution = resolver.look(question)
         return resolution
 
@@ -236,47 +256,35 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         return BoundKernel(self, self._subject.bind(args, {}), constant)
 
     def _bound_entry(self, args: tuple[Any, ...], constants: tuple[int, ...]) -> Entry:
-        """Resolve a bound call and list its entry among the kernel's own."""
+        """Resolve a bound call."""
         question = ask(self._subject, args, constants)
-        entry, _ = self._entry(question)
-        return self._entries.setdefault(("bound", id(entry)), entry)
+        return entry_for(self._resolver(), question, self._pin, self._tally)[0]
 
     def forget(self) -> None:
         """Drop what this kernel remembers in memory; the next call traces again."""
-        self._subject.specs.clear()
-        self._resolver().tables.clear()
+        with self._subject.lock:
+            specs = list(self._subject.specs.values())
+            self._subject.specs.clear()
+        self._resolver().drop({s.digest for s in specs if not isinstance(s, str)})
         self._clear()
+        for method in list(self._methods.values()):
+            method.kernel.forget()
 
     @property
     def stats(self) -> Stats:
-        """Counts of what this kernel did in this process."""
-        dispatches, fallbacks = Counter(self._retired), self._fallbacks
-        saved_us = self._saved_us
-        for entry in list(self._entries.values()):
-            dispatches[entry.variant] += entry.count
-            fallbacks += entry.count if entry.fallback else 0
-            saved_us += entry.count * entry.saving_us
-        counts = self._counts
-        return Stats(
-            dict(sorted((+dispatches).items())),
-            counts.compiles,
-            counts.artifact_hits,
-            counts.memory_hits,
-            fallbacks,
-            self._tunings,
-            counts.compile_ms,
-            self._tuning_ms,
-            saved_us / 1e3,
-        )
+        """Counts of what this kernel did in this process, as a method too."""
+        live = list(self._entries.values()) + [b._entry for b in list(self._bound)]
+        for method in list(self._methods.values()):
+            kernel = method.kernel
+            live += [*kernel._entries.values(), *(b._entry for b in kernel._bound)]
+        return stats_of(self._tally.with_live(live))
 
     def _clear(self) -> None:
         """Retire the entries, keeping their counts."""
         with self._lock:
             retired, self._entries = self._entries, {}
             for entry in retired.values():
-                self._retired[entry.variant] += entry.count
-                self._fallbacks += entry.count if entry.fallback else 0
-                self._saved_us += entry.count * entry.saving_us
+                self._tally.retire(entry)
 
     @staticmethod
     def _resolver() -> Resolver:
@@ -291,105 +299,61 @@ class TunedKernel(Dispatcher, Generic[P, R]):
 
     def _miss(self, args: tuple[Any, ...], out: Any) -> Any:
         if any(type(arg) is Standin for arg in args):
-            return self.reference(*args)
+            result = self.reference(*args)
+            return result if out is None else store(out, result)
         if self._pack is no_pack:
             from tilewise.device.pack import packer  # It brings llvmlite.
 
             self._pack = packer()
-        given, args = args, self._subject.bind(args, {})
+        entries, given = self._entries, args
+        args = self._subject.bind(args, {})
         question = ask(self._subject, args)
-        entry, lasting = self._entry(question)
+        rest = args[len(given) :]
+        entry, lasting = entry_for(
+            self._resolver(), question, self._pin, self._tally, rest
+        )
         key = self._pack(*given) or python_key(given)
-        if len(given) < len(args) and entry.run is not None:
-            entry.run = with_defaults(entry.run, args[len(given) :])
-        if key is not None and lasting:
-            entry = self._entries.setdefault(key, entry)
-            entry.count += 1
-        else:
-            self._retired[entry.variant] += 1
-            self._fallbacks += entry.fallback
+        with self._lock:
+            # A pin or forget meanwhile has begun a new table: this answer is not its.
+            if key is not None and lasting and entries is self._entries:
+                entry = entries.setdefault(key, entry)
+                entry.count += 1
+            else:
+                self._tally.add(entry, 1)
         if out is not None:
             return self._into(entry, given, out)
-        if entry.run is None:
-            return cast(Any, entry.direct)(*given)
-        return entry.run(*given, np.empty(entry.shape, entry.dtype))
+        return self._attempt(entry, given)
 
-    def _entry(self, question: Question) -> tuple[Entry, bool]:
-        """Resolve a question; the second value says whether the answer lasts."""
-        resolver = self._resolver()
-        resolution, lasting = resolver.look(question, self._pin), True
-        if self._wants_tuning(question, resolution):
-            if self._tuning.acquire(blocking=False):
-                try:
-                    self._settle(resolver, question, None)
-                finally:
-                    self._tuning.release()
-                resolution = resolver.look(question)
-            else:
-                lasting = False  # Another thread measures: use what there is.
-        if not resolution.final and resolution.grade != "measured":
-            lasting &= not is_passing()
-        return self._working(resolver, resolution, question.residency), lasting
-
-    def _wants_tuning(self, question: Question, resolution: Resolution) -> bool:
-        mode = mode_of(question)
-        undecided = resolution.grade != "measured" or mode == "force"
-        return mode != "off" and undecided and not resolution.final
-
-    def _settle(
-        self, resolver: Resolver, question: Question, budget_s: float | None
-    ) -> None:
-        self._tunings += 1
-        begun = time.perf_counter()
-        resolver.settle(question, self._counts, budget_s)
-        self._tuning_ms += 1e3 * (time.perf_counter() - begun)
-
-    def _working(
-        self, resolver: Resolver, resolution: Resolution, residency: str
-    ) -> Entry:
-        """Load what was resolved; what fails gives way to the reference, loudly."""
-        on_device = residency == "device"
-        fallback = resolution.variant == REFERENCE and resolution.grade == "none"
-        fallback &= self._pin is None
+    def _attempt(self, entry: Entry, args: tuple[Any, ...]) -> Any:
         try:
-            run = resolver.run_of(resolution, self._counts)
+            return run_entry(entry, args, self.reference)
         except EngineError as error:
-            if self._pin is not None:
-                raise
-            warnings.warn(
-                f"{self._subject.name}: {resolution.variant} failed, "
-                f"the reference serves instead: {error}",
-                RuntimeWarning,
-                stacklevel=5,
-            )
-            run, fallback = None, True
-        if run is None or resolution.problem is None:
-            direct = reference_on(self.reference) if on_device else self.reference
-            return Entry("reference", None, direct=direct, fallback=fallback)
-        problem = resolution.problem
-        shape, dtype = problem.shape, np.dtype(problem.spec.dtype)
-        entry = Entry(str(resolution.variant), run, shape, dtype, fallback=fallback)
-        if on_device:
-            entry.direct, entry.run = allocating(run, problem), None
-            entry.filling = run
-        entry.saving_us = saving_us(resolution)
-        return entry
+            return self._failed(entry, args, error)
+
+    def _failed(self, entry: Entry, args: tuple[Any, ...], error: EngineError) -> Any:
+        """Serve a call whose variant could not be launched, and say so once."""
+        if self._pin is not None:
+            raise error
+        warnings.warn(
+            f"{self._subject.name}: {entry.variant} failed, the reference serves "
+            f"instead: {error}",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        residency = "host" if entry.filling is None else "device"
+        served = reference_entry(self.reference, residency, fallback=True)
+        with self._lock:
+            for key, one in list(self._entries.items()):
+                if one is entry:
+                    self._tally.retire(entry)
+                    self._entries[key] = served
+        return cast(Any, served.direct)(*args)
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
         if entry.filling is not None:
             check_device_out(out, entry.shape, entry.dtype)
             return entry.filling(*args, out)
         if entry.run is None:
-            result = cast(Any, entry.direct)(*args)
-            check_out(
-                self._subject.parameters, args, out, np.shape(result), result.dtype
-            )
-            np.copyto(out, result)
-            return out
+            return into_reference(self._subject.parameters, entry, args, out)
         check_out(self._subject.parameters, args, out, entry.shape, entry.dtype)
         return entry.run(*args, out)
-
-
-def with_defaults(run: Callable[..., Any], rest: tuple[Any, ...]) -> Callable[..., Any]:
-    """Append defaulted arguments before `out`."""
-    return lambda *args: run(*args[:-1], *rest, args[-1])

@@ -9,7 +9,7 @@ ask: a name that is not known yet is added and the work starts again.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
@@ -31,25 +31,39 @@ class Unread(Exception):
         super().__init__(name)
 
 
+class Absent:
+    """Stands for an attribute that an instance does not have."""
+
+
 class Proxy:
     """Stand for an object: attributes by name, methods and properties of its class."""
 
-    __slots__ = ("_owner", "_values")
+    __slots__ = ("_tilewise_owner", "_tilewise_values")
 
     def __init__(self, owner: type, values: dict[str, Any]) -> None:
-        object.__setattr__(self, "_owner", owner)
-        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_tilewise_owner", owner)
+        object.__setattr__(self, "_tilewise_values", values)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The object's class, for isinstance and super()."""
+        return self._tilewise_owner
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._values:
-            return self._values[name]
-        found = inspect.getattr_static(self._owner, name, None)
+        owner = self._tilewise_owner
+        value = self._tilewise_values.get(name, Unread)
+        if value is Absent:
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
+        if value is not Unread:
+            return value
+        found = inspect.getattr_static(owner, name, None)
         if isinstance(found, property) and found.fget is not None:
             return found.fget(self)
+        found = getattr(found, "reference", found)  # That of another tuned method.
         if isinstance(found, FunctionType):
             return MethodType(found, self)
         if isinstance(found, (staticmethod, classmethod)):
-            return getattr(self._owner, name)
+            return getattr(owner, name)
         raise Unread(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -74,18 +88,22 @@ class MethodAdapter:
         self.method, self.owner, self.names = method, owner, names
         self.reference = method  # Tracing looks into what a captured one reads.
         own = list(inspect.signature(method).parameters.values())[1:]
-        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        extra = [inspect.Parameter(f"self_{name}", kinds) for name in names]
+        self.arguments = tuple(p.name for p in own)
+        self.prefix = "self_"
+        while any(self.prefix + name in self.arguments for name in names):
+            self.prefix = f"_{self.prefix}"
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        extra = [inspect.Parameter(self.prefix + name, kind) for name in names]
         plain = [p.replace(default=inspect.Parameter.empty) for p in own]
         self.signature = inspect.Signature(plain + extra)
-        self.arguments = tuple(p.name for p in own)
+        self.functions = frozenset(functions_of(owner))
 
     def function(self) -> Callable[..., Any]:
         """Return the function that a kernel is made of."""
 
         def adapted(*args: Any, **kwargs: Any) -> Any:
             bound = self.signature.bind(*args, **kwargs).arguments
-            values = {name: bound[f"self_{name}"] for name in self.names}
+            values = {name: bound[self.prefix + name] for name in self.names}
             given = [bound[name] for name in self.arguments]
             return self.method(Proxy(self.owner, values), *given)
 
@@ -98,7 +116,19 @@ class MethodAdapter:
 
     def values(self, instance: Any) -> tuple[Any, ...]:
         """Read the attributes from an instance, in order."""
-        return tuple(getattr(instance, name) for name in self.names)
+        return tuple(getattr(instance, name, Absent) for name in self.names)
+
+    def shadowed(self, instance: Any) -> str:
+        """Name a function of the class that an instance has its own value for."""
+        own = self.functions.intersection(getattr(instance, "__dict__", ()))
+        return min(own.difference(self.names), default="")
+
+
+def functions_of(owner: type) -> Iterator[str]:
+    """Yield the names of a class's functions, inherited ones too."""
+    kinds = (FunctionType, staticmethod, classmethod)
+    for base in owner.__mro__:
+        yield from (n for n, value in vars(base).items() if isinstance(value, kinds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +146,7 @@ class MethodCall:
         self._kernel, self._instance = kernel, instance
         self.__doc__, self.__name__ = kernel.__doc__, kernel.__name__
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Run the method; attributes are read from the instance now."""
         return self._with(lambda kernel, full: kernel(*full, out=out), args, kwargs)
 
@@ -130,6 +160,7 @@ class MethodCall:
 
     def bind(self, *args: Any, constant: tuple[str, ...] = ()) -> Any:
         """Bind the method at these arguments; attributes are named `self_w`."""
+        self.explain(*args)  # The attributes are known once the method is traced.
         return self._with(
             lambda kernel, full: kernel.bind(*full, constant=constant), args, {}
         )
@@ -138,6 +169,26 @@ class MethodCall:
     def stats(self) -> Any:
         """The counts of the method in the instance's class."""
         return self._kernel._for_class(type(self._instance)).kernel.stats
+
+    def variants(self, *args: Any) -> Any:
+        """Return the variants that could serve these arguments."""
+        return self._with(lambda kernel, full: kernel.variants(*full), args, {})
+
+    def reference(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the method as it was written."""
+        return self._kernel.reference(self._instance, *args, **kwargs)
+
+    def pin(self, variant: Any) -> None:
+        """Run one variant only, in every instance; see `TunedKernel.pin`."""
+        self._kernel.pin(variant)
+
+    def unpin(self) -> None:
+        """Let the decisions choose again, in every instance."""
+        self._kernel.unpin()
+
+    def forget(self) -> None:
+        """Drop what the method remembers in memory, of every instance."""
+        self._kernel.forget()
 
     def _with(
         self, action: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -148,15 +199,12 @@ class MethodCall:
         while True:
             known = self._kernel._for_class(type(self._instance), wanted)
             try:
-                full = (*args, *known.adapter.values(self._instance))
-                return action(known.kernel, full)
+                wanted = known.adapter.shadowed(self._instance)
+                if not wanted:
+                    full = (*args, *known.adapter.values(self._instance))
+                    return action(known.kernel, full)
             except Unread as unread:
                 wanted = unread.name
-                if not hasattr(self._instance, wanted):
-                    kind = type(self._instance).__name__
-                    raise AttributeError(
-                        f"{kind!r} object has no attribute {wanted!r}"
-                    ) from None
 
     def _complete(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -25,3 +26,15 @@ def register(kernel: TunedKernel[Any, Any]) -> None:
 def kernels() -> list[TunedKernel[Any, Any]]:
     """Return the kernels that are alive."""
     return [kernel for ref in list(KNOWN) if (kernel := ref()) is not None]
+
+
+def renew_locks() -> None:
+    """Replace locks that another thread may have held when this child was forked."""
+    global LOCK  # noqa: PLW0603 - a forked child has no other way
+    LOCK = threading.Lock()
+    for kernel in kernels():
+        kernel._renew_locks()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=renew_locks)

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Dispatcher", "Entry", "python_key"]
+from tilewise.errors import EngineError
+
+__all__ = ["Dispatcher", "Entry", "python_key", "run_entry", "static_key"]
 
 Key = bytes | tuple[Any, ...]
 NUMBERS = (int, float, complex)
-STATICS = (bool, str, bytes, type(None), type, np.dtype)
+STATICS = (bool, str, bytes, type(None), type, np.dtype, np.ufunc)
 
 
 class Entry:
@@ -61,7 +63,7 @@ class Dispatcher:
         self._pack = pack
         self._entries: dict[Key, Entry] = {}
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Run the kernel; `out=` is filled and returned when given."""
         if kwargs:
             args = self._bind(args, kwargs)
@@ -73,12 +75,14 @@ class Dispatcher:
         if out is not None:
             return self._into(entry, args, out)
         run = entry.run
-        if run is None:
-            return entry.direct(*args)  # type: ignore[misc]
         try:
+            if run is None:
+                return entry.direct(*args)  # type: ignore[misc]
             return run(*args, np.empty(entry.shape, entry.dtype))
         except OverflowError:  # A Python int that no machine integer holds.
             return self.reference(*args)
+        except EngineError as error:
+            return self._failed(entry, args, error)
 
     reference: Callable[..., Any]
 
@@ -86,6 +90,9 @@ class Dispatcher:
         raise TypeError("a subclass says what to do")
 
     def _miss(self, args: tuple[Any, ...], out: Any) -> Any:
+        raise TypeError("a subclass says what to do")
+
+    def _failed(self, entry: Entry, args: tuple[Any, ...], error: EngineError) -> Any:
         raise TypeError("a subclass says what to do")
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
@@ -105,16 +112,33 @@ def python_key(args: Sequence[Any]) -> tuple[Any, ...] | None:
         if kind is np.ndarray:
             flags = (arg.flags.aligned, arg.dtype.isnative)
             key += (kind, arg.dtype, arg.shape, arg.strides, flags)
+        elif is_static(arg):
+            key.append(static_key(arg))
         elif kind in NUMBERS or isinstance(arg, np.generic):
             key.append(kind)
-        elif is_static(arg):
-            key += (kind, arg)
         elif hasattr(arg, "__cuda_array_interface__"):
             face = arg.__cuda_array_interface__
             key += (kind, face["typestr"], face["shape"], face.get("strides"))
         else:
             return None
     return tuple(key)
+
+
+def run_entry(entry: Entry, args: Sequence[Any], reference: Any) -> Any:
+    """Run an entry into a new array; `reference` takes ints that no machine holds."""
+    if entry.run is None:
+        return entry.direct(*args)  # type: ignore[misc]
+    try:
+        return entry.run(*args, np.empty(entry.shape, entry.dtype))
+    except OverflowError:
+        return reference(*args)
+
+
+def static_key(value: Any) -> tuple[Any, ...]:
+    """Describe a static argument so that 1, 1.0 and True differ, in tuples too."""
+    if isinstance(value, tuple):
+        return (type(value), *map(static_key, value))
+    return (type(value), repr(value) if type(value) in NUMBERS else value)
 
 
 def is_static(value: Any) -> bool:

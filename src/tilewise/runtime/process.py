@@ -50,7 +50,7 @@ host_target = functools.cache(cpu_target)
 
 
 def resolver() -> Resolver:
-    """Return the process's resolver; a forked child makes its own."""
+    """Return the process's resolver; a forked child renews its locks."""
     with LOCK:
         return made()
 
@@ -67,9 +67,11 @@ def made() -> Resolver:
 
 
 def fresh_lock() -> None:
-    """Replace the lock, which another thread may hold in the parent."""
+    """Replace the locks, which another thread may hold in the parent."""
     global LOCK  # noqa: PLW0603 - a forked child has no other way
     LOCK = threading.RLock()
+    if made.cache_info().currsize:
+        made().renew_locks()
 
 
 if hasattr(os, "register_at_fork"):

@@ -20,7 +20,7 @@ from tilewise.errors import ArgumentError
 from tilewise.model.problem import Problem, pose
 from tilewise.model.spec import Spec, match
 from tilewise.model.trace import ArgForm, trace
-from tilewise.runtime.dispatch import NUMBERS, is_static
+from tilewise.runtime.dispatch import NUMBERS, is_static, static_key
 
 __all__ = ["Options", "Question", "Subject", "arg_form", "ask", "residency_of"]
 
@@ -65,7 +65,7 @@ class Subject:
 
     def spec(self, forms: tuple[ArgForm, ...]) -> Spec | str:
         """Trace and match once per combination of forms; a str says why not."""
-        key = tuple((f.kind, f.dtype, f.ndim, type(f.value), f.value) for f in forms)
+        key = tuple((f.kind, f.dtype, f.ndim, static_key(f.value)) for f in forms)
         with self.lock:
             if key not in self.specs:
                 self.specs[key] = self.traced(forms)

@@ -72,7 +72,8 @@ def mode_of(question: Question) -> str:
     settings = current()
     if settings.tune == "off" or settings.readonly:
         return "off"
-    return forced_mode.get() or settings.tune or question.subject.options.tune
+    stated = question.subject.options.tune
+    return forced_mode.get() or (settings.tune if stated == "auto" else "") or stated
 
 
 @dataclass(slots=True)
@@ -85,6 +86,18 @@ class Resolver:
     provenance_of: Callable[[], Provenance]
     tables: dict[TableKey, DecisionTable] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    tuning: threading.RLock = field(default_factory=threading.RLock)
+
+    def renew_locks(self) -> None:
+        """Replace locks that another thread may have held when a child was forked."""
+        self.lock, self.tuning = threading.RLock(), threading.RLock()
+        self.workshop.lock = threading.RLock()
+
+    def drop(self, kernels: set[str]) -> None:
+        """Drop the decisions of some specs, by digest, from memory."""
+        with self.lock:
+            for key in [k for k in self.tables if k.kernel in kernels]:
+                del self.tables[key]
 
     def key(self, problem: Problem) -> TableKey:
         """Return the key of the decision table that a problem belongs to."""
@@ -94,7 +107,7 @@ class Resolver:
 
     def allowed(self, question: Question) -> tuple[str, ...]:
         """Return the engines that may serve a question; () is all."""
-        return current().engines or question.subject.options.engines
+        return question.subject.options.engines or current().engines
 
     def candidates(
         self, question: Question, problem: Problem

@@ -1,0 +1,158 @@
+"""
+From a question to the entry that calls run: look, measure if it may, load.
+
+What fails to build or load gives way to the next candidate, at last the reference,
+once and loudly.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewise.engines.base import Run
+from tilewise.errors import EngineError
+from tilewise.model.resolution import REFERENCE, Resolution
+from tilewise.model.variant import Variant
+from tilewise.runtime.dispatch import Entry
+from tilewise.runtime.on_device import allocating, reference_on
+from tilewise.runtime.question import Question
+from tilewise.runtime.resolve import Resolver, is_passing, mode_of
+from tilewise.runtime.tally import Tally
+
+__all__ = ["entry_for", "reference_entry", "saving_us", "settle"]
+
+
+def entry_for(
+    resolver: Resolver,
+    question: Question,
+    pin: Variant | None,
+    tally: Tally,
+    rest: tuple[Any, ...] = (),
+) -> tuple[Entry, bool]:
+    """
+    Return what a question's calls run, and whether that lasts.
+
+    `rest` are defaulted arguments that the calls leave out. Only one thread of the
+    process measures at a time; others use what there is meanwhile, and what they get
+    does not last.
+    """
+    resolution, lasting = resolver.look(question, pin), True
+    if wants_tuning(question, resolution):
+        if resolver.tuning.acquire(blocking=False):
+            try:
+                if wants_tuning(question, resolver.look(question, pin)):
+                    settle(resolver, question, tally, None)
+            finally:
+                resolver.tuning.release()
+            resolution = resolver.look(question, pin)
+        else:
+            lasting = False
+    if not resolution.final and resolution.grade != "measured":
+        lasting &= not is_passing()
+    entry = loaded(resolver, question, resolution, (pin, tally, rest))
+    return entry, lasting
+
+
+def wants_tuning(question: Question, resolution: Resolution) -> bool:
+    """Say whether a call is to measure before it runs."""
+    mode = mode_of(question)
+    undecided = resolution.grade != "measured" or mode == "force"
+    return mode != "off" and undecided and not resolution.final
+
+
+def settle(
+    resolver: Resolver, question: Question, tally: Tally, budget_s: float | None
+) -> None:
+    """Measure a question and count what it cost."""
+    begun = time.perf_counter()
+    if resolver.settle(question, tally.built, budget_s) is not None:
+        tally.tunings += 1
+    tally.tuning_ms += 1e3 * (time.perf_counter() - begun)
+
+
+def loaded(
+    resolver: Resolver,
+    question: Question,
+    resolution: Resolution,
+    about: tuple[Variant | None, Tally, tuple[Any, ...]],
+) -> Entry:
+    """Load the first variant that loads, in the order of the evidence."""
+    pin, tally, rest = about
+    problem, failed = resolution.problem, False
+    for variant in in_turn(resolution):
+        if variant == REFERENCE or problem is None:
+            break
+        try:
+            run, _ = resolver.prepared(variant, problem, tally.built)
+        except EngineError as error:
+            if pin is not None:
+                raise
+            told(question, variant, error)
+            failed = True
+            continue
+        return fused_entry(question, resolution, variant, with_defaults(run, rest))
+    alone = resolution.final and pin is None
+    return reference_entry(
+        question.subject.function, question.residency, failed or alone
+    )
+
+
+def in_turn(resolution: Resolution) -> Iterator[Variant]:
+    """Yield the resolved variant, then the other measured ones, the fastest first."""
+    yield resolution.variant
+    decided = resolution.decision
+    timed = [(c.timing.median_us, c.variant) for c in decided.candidates
+             if c.timing and c.status == "measured"] if decided else []  # fmt: skip
+    for _, variant in sorted(timed):
+        if variant != resolution.variant:
+            yield variant
+
+
+def told(question: Question, variant: Variant, error: EngineError) -> None:
+    """Warn that a variant gave way."""
+    warnings.warn(
+        f"{question.subject.name}: {variant} failed and gives way: {error}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def fused_entry(
+    question: Question, resolution: Resolution, variant: Variant, run: Run
+) -> Entry:
+    """Make the entry of a loaded variant."""
+    problem = resolution.problem
+    assert problem is not None
+    shape, dtype = problem.shape, np.dtype(problem.spec.dtype)
+    entry = Entry(str(variant), run, shape, dtype)
+    if question.residency == "device":
+        entry.direct, entry.run, entry.filling = allocating(run, problem), None, run
+    if variant == resolution.variant:
+        entry.saving_us = saving_us(resolution)
+    return entry
+
+
+def reference_entry(
+    function: Callable[..., Any], residency: str, fallback: bool
+) -> Entry:
+    """Make the entry of the user's own function."""
+    direct = reference_on(function) if residency == "device" else function
+    return Entry("reference", None, direct=direct, fallback=fallback)
+
+
+def with_defaults(run: Run, rest: tuple[Any, ...]) -> Run:
+    """Put defaulted arguments before `out`."""
+    return (lambda *args: run(*args[:-1], *rest, args[-1])) if rest else run
+
+
+def saving_us(resolution: Resolution) -> float:
+    """Return what a call saves over the reference (us), by the stored medians."""
+    decided = resolution.decision
+    times = {c.variant: c.timing for c in decided.candidates} if decided else {}
+    best, base = times.get(resolution.variant), times.get(REFERENCE)
+    return base.median_us - best.median_us if best and base else 0.0

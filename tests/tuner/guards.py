@@ -96,6 +96,8 @@ GUARDS = (
           "test_measure.py::test_orders_differ_between_rounds"),
     Guard("samples are long against the grain", measure, "GRAINS", 0,
           "test_measure.py::test_a_coarse_clock_makes_longer_samples"),
+    Guard("the loud are found", measure, "disturbs", lambda after, rested: False,
+          "test_measure.py::test_thread_pools_do_not_disturb_the_others"),
     Guard("near-ties are one", rule, "TIE", 0.0,
           "test_measure.py::test_near_ties_agree"),
     Guard("an incumbent has a margin", rule, "beats",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.tuner.simulated import Machine
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 from tilewise.tuner.clock import WALL, Clock
-from tilewise.tuner.measure import Outcome, Rules, race, sampler
+from tilewise.tuner.measure import Outcome, Rules, Sampler, race, sampler
 
 A = Variant("test", "a")
 B = Variant("test", "b")
@@ -175,6 +176,32 @@ def test_orders_differ_between_rounds() -> None:
     race(entries, 0.01, rules=Rules(clock=machine.clock))
     rounds = [tuple(seen[i : i + 3]) for i in range(6, len(seen) - 2, 3)]
     assert len(set(rounds)) > 2
+
+
+def haunted(machine: Machine) -> list[tuple[Variant, Sampler]]:
+    """Return contestants of which a leaves threads that slow the others for 5 ms."""
+    until = [0.0]
+
+    def sample(calls: int, us: float, pool: bool) -> float:
+        begun = machine.now
+        for _ in range(calls):
+            machine.spend(us if pool or machine.now > until[0] else 3 * us)
+        if pool:
+            until[0] = machine.now + 5e6
+        return machine.now - begun
+
+    times = ((REFERENCE, 100.0, False), (A, 94.0, True), (B, 80.0, False))
+    return [(v, partial(sample, us=us, pool=pool)) for v, us, pool in times]
+
+
+def test_thread_pools_do_not_disturb_the_others() -> None:
+    """One whose threads go on spinning neither wins by that nor spoils a figure."""
+    machine = Machine(1, noise=0.02, spikes=0)
+    outcome = race(haunted(machine), 2, rules=Rules(clock=machine.clock))
+    assert B == outcome.winner
+    assert [False, True, False] == [lane.loud for lane in outcome.lanes]
+    medians = [outcome.timing(lane).median_us for lane in outcome.lanes]
+    assert medians[2] / medians[0] == pytest.approx(0.8, rel=0.1)
 
 
 def test_times_an_allocated_output() -> None:

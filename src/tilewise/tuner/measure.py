@@ -43,6 +43,12 @@ GROWTH = 1.4
 LONE = 9
 """Rounds of one that has no rival (left): its figure is kept for later ones."""
 
+LOUD = 1.5
+REST_NS = 1e7
+RESTED = 4
+"""One after which four calls of another all take 1.5 times as long as four that had
+10 ms of rest is loud: those after it get that rest (OpenMP's threads spin for 8)."""
+
 REFUSALS = 3
 """A contestant whose clock fails so often in a row is out."""
 
@@ -53,12 +59,19 @@ COLD_COPIES = 64
 
 @dataclass(slots=True)
 class Lane:
-    """One contestant's way through the race; `us` holds NaN for a round it missed."""
+    """
+    One contestant's way through the race; `us` holds NaN for a round it missed.
+
+    A `loud` one, such as one with threads that go on spinning, slows whoever comes
+    next, so that the others rest after it.
+    """
 
     variant: Variant
     sample: Sampler
     calls: int = 1
+    call_ns: float = 0.0
     us: list[float] = field(default_factory=list)
+    loud: bool = False
     reason: str = ""
     failed: bool = False
     running: bool = True
@@ -175,9 +188,15 @@ def race(
     end = rules.clock.read() + budget_s * 1e9
     share = rules.clock.meter()
     run.warm(end)
+    run.listen(budget_s)
     run.rounds(end)
     protocol = Protocol(rules.clock.name, rules.cache)
     return Outcome(lanes, run.standing(), share(), protocol)
+
+
+def disturbs(after: Sequence[float], rested: Sequence[float]) -> bool:
+    """Say whether all samples right after a contestant are slower than all rested."""
+    return min(after, default=0.0) > LOUD * max(rested, default=math.inf)
 
 
 def possible(taken: float) -> bool:
@@ -199,6 +218,7 @@ class Race:
     base: int
     rules: Rules
     random: np.random.Generator
+    last: int = -1
 
     @property
     def clock(self) -> Clock:
@@ -225,8 +245,38 @@ class Race:
             if taken and taken < SAMPLE_NS * 10:
                 taken = self.timed(lane, 1) or taken
             if taken:
+                lane.call_ns = taken
                 target = max(SAMPLE_NS, GRAINS * self.clock.grain_ns)
                 lane.calls = max(1, min(CALLS_MAX, math.ceil(target / taken)))
+
+    def listen(self, budget_s: float) -> None:
+        """
+        Find who slows the others, by calls right after it and after a rest.
+
+        Left out where calls are long against what threads spin, or time is short.
+        """
+        others = [i for i, lane in enumerate(self.lanes) if i != self.base]
+        slowest = max(lane.call_ns for lane in self.lanes)
+        if not others or slowest > REST_NS / 4 or budget_s * 1e9 < 40 * REST_NS:
+            return
+        rested = {i: self.repeated(i, None) for i in (self.base, others[0])}
+        for place in (self.base, *others):
+            canary = others[0] if place == self.base else self.base
+            after = self.repeated(canary, place)
+            if disturbs(after, rested[canary]):
+                self.lanes[place].loud = True
+                self.clock.rest(REST_NS)
+
+    def repeated(self, place: int, after: int | None) -> list[float]:
+        """Time calls of one, each after a call of another or after a rest."""
+        taken = []
+        for _ in range(RESTED):
+            if after is None:
+                self.clock.rest(REST_NS)
+            else:
+                self.timed(self.lanes[after], 1)
+            taken.append(self.timed(self.lanes[place], 1))
+        return [ns for ns in taken if ns]
 
     def rounds(self, end: float) -> None:
         """Sample round by round; the order is drawn anew for each."""
@@ -237,7 +287,7 @@ class Race:
             for place in shuffled(self.random, len(self.lanes)):
                 if not self.lanes[place].running:
                     continue
-                self.sample(self.lanes[place])
+                self.sample(place)
                 if self.clock.read() > end:
                     return
             if len(self.lanes[0].us) >= look:
@@ -260,8 +310,12 @@ class Race:
                 lane.reason = lane.reason or f"can't win after {lane.rounds} rounds"
         return found.settled
 
-    def sample(self, lane: Lane) -> None:
+    def sample(self, place: int) -> None:
         """Take one sample; short calls are led in by one that is not timed."""
+        lane, before = self.lanes[place], self.last
+        if before >= 0 and self.lanes[before].loud and before != place:
+            self.clock.rest(REST_NS)
+        self.last = place
         if lane.calls > 1:
             self.timed(lane, 1)
         taken = self.timed(lane, lane.calls)

@@ -1,0 +1,50 @@
+"""Examining: a verdict and a sampler for each contestant."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+import pytest
+
+from tests.tuner import contestants as c
+from tilewise.model.resolution import REFERENCE
+from tilewise.tuner.contest import filling
+from tilewise.tuner.examine import examine
+from tilewise.tuner.isolate import Limits
+from tilewise.tuner.measure import Rules
+
+
+def statuses(*runs: object, isolated: bool = False) -> dict[str, str]:
+    """Examine the reference and some runs; return their statuses by name."""
+    field = [filling(c.case()), *(c.entry(run, isolated=isolated) for run in runs)]
+    with ExitStack() as closing:
+        found = examine(c.case(), field, Rules(), Limits(), closing)
+    return {
+        v.method or v.engine: verdict.status for v, verdict in found.verdicts.items()
+    }
+
+
+def test_the_reference_is_never_judged() -> None:
+    """The reference is the oracle: it is right by definition."""
+    assert {"reference": "right"} == statuses()
+
+
+def test_judges_every_other() -> None:
+    """Each contestant has its own verdict."""
+    expected = {"reference": "right", "right": "right", "raiser": "failed"}
+    assert expected == statuses(c.right, c.raiser)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_judges_in_workers() -> None:
+    """The verdicts of isolated contestants are the same."""
+    expected = {"reference": "right", "right": "right", "raiser": "failed"}
+    assert expected == statuses(c.right, c.raiser, isolated=True)
+
+
+def test_samplers_time_what_they_name() -> None:
+    """Every contestant that is right gets a sampler that returns nanoseconds."""
+    with ExitStack() as closing:
+        found = examine(c.case(), [filling(c.case())], Rules(), Limits(), closing)
+    assert found.samplers[REFERENCE](3) > 0

@@ -4,7 +4,7 @@ Times between the measured points: a cost model for each variant, set right by t
 A variant's time is fitted as a sum of products of the sizes with coefficients >= 0
 (for m, n, k: an overhead, traffic such as m n, and work m n k; compare the roofline
 model, Williams, Waterman and Patterson, CACM 52, 2009). What the model misses is
-interpolated between the points nearby (Shepard, Proc. ACM 23, 1968), in logarithms.
+interpolated between the points nearby, weighted by inverse distance, in logarithms.
 """
 
 from __future__ import annotations

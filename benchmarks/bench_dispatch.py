@@ -12,7 +12,8 @@ from benchmarks.record import append, interleaved, ratio, spread
 from tilewise import tuned_kernel
 
 ROUNDS, INNER = 41, 2000
-IMPORT = "import time; t = time.perf_counter_ns(); import {0}; print(time.perf_counter_ns() - t)"
+CLOCK = "time.perf_counter_ns()"
+IMPORT = f"import time; t = {CLOCK}; import {{0}}; print({CLOCK} - t)"
 
 
 @tuned_kernel

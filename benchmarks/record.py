@@ -1,4 +1,4 @@
-"""Append measured rows to benchmarks/records/<fingerprint>.jsonl, never changing any."""
+"""Append measured rows to benchmarks/records/<fingerprint>.jsonl; none is changed."""
 
 from __future__ import annotations
 

@@ -67,13 +67,12 @@ def check(
     """
     Run a target at each shape and collect what the sanitizer finds.
 
-    A case is called with each of `shapes`; without any, one that takes nothing runs
-    once, and all else at 33x17x9, which no tile divides. For a kernel, `grid` and
-    `block` are texts such as "cdiv(n,16),cdiv(m,16)", and `args` has one text per
-    parameter: "float32[m*k]" (random), "float32[m,n]=0" (filled), "int32=m".
+    Without `shapes` a case that takes nothing runs once, all else at 33x17x9, which no
+    tile divides. For a kernel, `grid` and `block` are texts such as "cdiv(n,16)", and
+    `args` one per parameter: "float32[m*k]", "float32[m,n]=0" (filled), "int32=m".
 
-    Raises ArgumentError for a target that is not found or a launch that is not given,
-    and EngineError for kernels that do not compile or are not supported.
+    Raises ArgumentError for a target or launch that is not there, EngineError for
+    kernels that do not compile or are not supported.
     """
     place, name = _split(target)
     is_file = place.endswith((".ptx", ".cu"))
@@ -81,11 +80,10 @@ def check(
     case = None if is_file else _case(kernel)
     runs = []
     for shape in shapes or [() if _takes_nothing(case) else _DEFAULT_SHAPE]:
-        launch = (
-            _launch(kernel, shape, (grid, block, args), target)
-            if case is None
-            else _call(case, shape, target)
-        )
+        if case is None:
+            launch = _launch(kernel, shape, (grid, block, args), target)
+        else:
+            launch = _call(case, shape, target)
         run = emulate(
             *launch,
             shared_bytes=shared_bytes,

@@ -34,8 +34,9 @@ def check_out(
 
 def overlaps(out: Any, arg: Any) -> bool:
     """Say whether two arrays share an element; where that is hard to say, yes."""
+    share: Any = np.shares_memory
     try:
-        return np.shares_memory(out, arg, max_work=1000)
+        return bool(share(out, arg, max_work=1000))
     except np.exceptions.TooHardError:
         return True
 

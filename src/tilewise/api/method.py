@@ -47,7 +47,8 @@ class Proxy:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         """The object's class, for isinstance and super()."""
-        return self._tilewise_owner
+        owner: type = self._tilewise_owner
+        return owner
 
     def __getattr__(self, name: str) -> Any:
         owner = self._tilewise_owner

@@ -61,7 +61,7 @@ class Workshop:
     engines: Mapping[str, Engine]
     target_of: Callable[[str], Target]
     store_of: Callable[[], Store]
-    loaded: dict[tuple[str, str], Prepared] = field(default_factory=dict)
+    loaded: dict[tuple[str, str, str], Prepared] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def survey(
@@ -106,12 +106,14 @@ class Workshop:
         parts = engine.key_parts(variant, problem, target)
         key = artifact_key(parts, target, engine.toolchain)
         with self.lock:
-            known = self.loaded.get((key, problem.table))
+            # Two specs may share an artifact; what Python does around it differs.
+            place = (key, problem.spec.digest, problem.table)
+            known = self.loaded.get(place)
             if known is not None:
                 counts.memory_hits += 1
                 return Prepared(known.run, known.artifact, key, "memory")
             made = self.fetch(engine, variant, problem, key, counts)
-            self.loaded[key, problem.table] = made
+            self.loaded[place] = made
             return made
 
     def fetch(

@@ -68,12 +68,7 @@ def demo(
         )
     if engine == "cpu" and device:
         raise typer.BadParameter("the CPU is device 0", param_hint="device")
-    if cache_dir is not None:
-        os.environ["TILEWISE_CACHE_DIR"] = str(cache_dir.expanduser().resolve())
-    if clear_cache:
-        from tilewise.store.stack import open_store
-
-        open_store().clear()
+    prepare_store(cache_dir, clear_cache)
     report = run_demo((m, n, k), epilogue, engine, tile_size, (warmup, iterations))
     if as_json:
         printed(asdict(report))
@@ -82,6 +77,16 @@ def demo(
         for label, text in report.lines():
             print(f"{label + ':':20} {text}")
     raise SystemExit(0 if report.validation == "PASSED" else 1)
+
+
+def prepare_store(place: Path | None, clear: bool) -> None:
+    """Choose the store's place for this process, and empty it if asked."""
+    if place is not None:
+        os.environ["TILEWISE_CACHE_DIR"] = str(place.expanduser().resolve())
+    if clear:
+        from tilewise.store.stack import open_store
+
+        open_store().clear()
 
 
 @app.command()

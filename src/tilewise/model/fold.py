@@ -61,10 +61,13 @@ def fold_operand(fold: str, view: Any, shape: tuple[int, ...]) -> Any:
     """
     Return an operand against a result of `shape` as it stands in the 2-D problem.
 
-    None stands for one that varies along a part of the leading axes.
+    None stands for one that varies along a part of the leading axes, or has more of
+    them than the result.
     """
     if not fold or view.ndim == 0:
         return view
+    if view.ndim > len(shape):
+        return None
     if "column" in fold:
         view = view[..., None]
         shape = (*shape, 1)

@@ -57,7 +57,7 @@ def matmul(session: Session, a: Any, b: Any) -> Any:
 
 def cast(session: Session, x: Any, dtype: Any, copy: bool = True) -> Any:
     """Record np.astype."""
-    return x.astype(dtype)
+    return x.astype(dtype, copy=copy)
 
 
 def expanded(session: Session, a: Any, axis: int) -> Any:

@@ -167,13 +167,15 @@ def is_weak(dtype: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def loop_dtypes(name: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def loop_dtypes(
+    name: str, dtypes: tuple[str, ...], result: str | None = None
+) -> tuple[str, ...]:
     """
     Return the dtypes in which NumPy computes an operation, the result's last.
 
     `dtypes` are the operands' dtype names, those of Python scalars being "pybool",
-    "int", "float" and "complex". NumPy's `ufunc.resolve_dtypes` is the oracle.
-    Raises TypeError where NumPy has no loop.
+    "int", "float" and "complex"; `result` is the caller's `dtype=`. NumPy's
+    `ufunc.resolve_dtypes` is the oracle. Raises TypeError where NumPy has no loop.
     """
     if name == "where":
         value = str(np.result_type(*(weak_value(d) for d in dtypes[1:])))
@@ -183,7 +185,10 @@ def loop_dtypes(name: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if all(d is np.dtype(bool) or d is bool for d in given) and name == "subtract":
         raise TypeError("numpy boolean subtract is not supported")
     ufunc: Any = lookup(name).call
-    return tuple(str(d) for d in ufunc.resolve_dtypes((*given, None)))
+    more: dict[str, Any] = {}
+    if result is not None:
+        more["signature"] = (*(None for _ in given), np.dtype(result))
+    return tuple(str(d) for d in ufunc.resolve_dtypes((*given, None), **more))
 
 
 def resolvable(dtype: str, *, strong: bool) -> Any:

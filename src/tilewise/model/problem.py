@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewise.model.expr import evaluate
 from tilewise.model.fold import fold_of, fold_operand, unfolded
+from tilewise.model.ranges import range_reason
 from tilewise.model.spec import Operand, Spec, short_hash
 
 __all__ = ["Form", "Problem", "pose", "scalar_values", "viewed_array"]
@@ -89,6 +90,9 @@ def pose(
     Returns the problem, or the reason why only the reference can serve it. `args`
     are the kernel's arguments in order; arrays need shape, strides and dtype.
     """
+    reason = range_reason(spec)
+    if reason is not None:
+        return reason
     x, w = (viewed_array(f, args[f.position]) for f in (spec.x, spec.w))
     fold = fold_of(spec, x, w)
     if fold is None:

@@ -250,8 +250,13 @@ def restricted(expr: Expr, used: list[int]) -> Expr:
 POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
+BOOLEAN: Mapping[str, str] = {"add": "logical_or", "multiply": "logical_and"}
+
+
 def simplified(node: Node, builder: Builder) -> Node:
-    """Write a power with a constant exponent as NumPy itself computes it."""
+    """Write constant powers and sums of masks as NumPy itself computes them."""
+    if node.dtype == "bool" and node.op in BOOLEAN:
+        return replace(node, op=BOOLEAN[node.op])
     if node.op != "power":
         return node
     base, exponent = (builder.nodes[i] for i in node.args)

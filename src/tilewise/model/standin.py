@@ -23,11 +23,12 @@ class Standin:
     `dtype` and `ndim` are concrete; `shape` is a tuple of symbolic sizes.
     """
 
-    __slots__ = ("_node", "_session")
+    __slots__ = ("_node", "_own", "_session")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, session: Session, node: int) -> None:
-        self._session, self._node = session, node
+    def __init__(self, session: Session, node: int, own: bool = False) -> None:
+        # Whether it is a copy, which may be written though it stands for an argument.
+        self._session, self._node, self._own = session, node, own
 
     # What is known while tracing.
 
@@ -70,7 +71,12 @@ class Standin:
         """The transpose."""
         return self._view("T") if self.ndim > 1 else self
 
-    mT = T
+    @property
+    def mT(self) -> Standin:
+        """The transpose of a matrix."""
+        if self.ndim < 2:
+            raise TypeError("a matrix transpose takes two axes")
+        return self.T
 
     def transpose(self, *axes: Any) -> Standin:
         """Reverse the axes; other permutations are refused."""
@@ -118,15 +124,17 @@ class Standin:
 
     # Conversions and NumPy's methods.
 
-    def astype(self, dtype: Any, copy: bool = True) -> Standin:
-        """Convert to a dtype."""
-        self._known("astype")
+    def astype(self, dtype: Any, *, copy: bool = True) -> Standin:
+        """Convert to a dtype; without `copy` an array of that dtype is itself."""
+        if self._known("astype").dtype == str(np.dtype(dtype)) and not copy:
+            return self
         index = self._session.cast(self._node, str(np.dtype(dtype)))
-        return Standin(self._session, index)
+        return Standin(self._session, index, own=True)
 
     def copy(self) -> Standin:
         """Return a stand-in that can be written without changing this one."""
-        return Standin(self._session, self._session.cast(self._node, str(self.dtype)))
+        self._known("copy")
+        return Standin(self._session, self._node, own=True)
 
     def clip(self, min: Any = None, max: Any = None) -> Any:
         """Bound the values; None is no bound."""
@@ -151,6 +159,8 @@ class Standin:
         return result if out is None else store(out[0], result)
 
     def _session_call(self, ufunc: Any, inputs: tuple[Any, ...], dtype: Any) -> Any:
+        if ufunc is np.matmul and dtype is not None:
+            raise unsupported("np.matmul with dtype=", "a product has its factors'")
         if ufunc is np.matmul:
             return self._session.product("matmul", *inputs)
         row = row_of(ufunc)
@@ -247,6 +257,8 @@ def unit_axes(index: Any, ndim: int) -> str | None:
 
 def clip(session: Session, value: Any, low: Any, high: Any) -> Any:
     """Record np.clip as maximum then minimum, which is its definition."""
+    if low is None and high is None:
+        return value.copy()
     if low is not None:
         value = session.call(OPS["maximum"], value, low)
     return value if high is None else session.call(OPS["minimum"], value, high)
@@ -257,7 +269,7 @@ def store(target: Any, result: Standin) -> Standin:
     if type(target) is not Standin:
         raise TraceError("out= names an array that is not an intermediate", caret())
     session, node = target._session, target._session.node(target._node)
-    if node.op in ("array", "view"):
+    if node.op in ("array", "view") and not target._own:
         raise TraceError(
             f"{session.name} writes into its argument",
             caret(),
@@ -265,6 +277,8 @@ def store(target: Any, result: Standin) -> Standin:
             "Write `z = x + 1` instead of `x += 1`.",
         )
     value = session.node(result._node)
+    if value.ndim > node.ndim:
+        raise TypeError("an intermediate is written with more axes than it has")
     if not np.can_cast(value.dtype, node.dtype, "same_kind"):
         raise TypeError(f"Cannot cast {value.dtype} to {node.dtype} ('same_kind')")
     if session.has_product(result._node) != session.has_product(target._node):

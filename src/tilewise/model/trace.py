@@ -50,7 +50,7 @@ def trace(function: Callable[..., Any], forms: Mapping[str, ArgForm]) -> Expr:
     check_captures(function)
     session = Session(getattr(function, "__qualname__", "the function"))
     arguments = {name: session.argument(name, form) for name, form in forms.items()}
-    result = function(**arguments)
+    result = function(*arguments.values())  # By position: some have no keyword.
     if not isinstance(result, Standin):
         raise TraceError(
             f"{session.name} returns {describe(result)}, not one array computed from "
@@ -116,6 +116,8 @@ class Session:
         weak = weak_name(value)
         if weak:
             return self.builder.add(Node("const", (), weak, 0, value))
+        if value is None or isinstance(value, (str, bytes)):
+            raise TypeError(f"an operand is a {type(value).__name__}")
         raise TraceError(
             f"{self.name} uses a {type(value).__name__} that is not an argument",
             caret(),
@@ -142,7 +144,9 @@ class Session:
         """Record a NumPy function; `dtype` is the computation's, as in `np.add`."""
         args = [self.index(value) for value in values]
         if dtype is not None:
-            args = [self.cast(index, str(np.dtype(dtype))) for index in args]
+            given = tuple(self.node(i).dtype for i in args)
+            wanted = loop_dtypes(row.name, given, str(np.dtype(dtype)))
+            args = [self.cast(i, d) for i, d in zip(args, wanted, strict=False)]
         nodes = [self.node(i) for i in args]
         loop = loop_dtypes(row.name, tuple(node.dtype for node in nodes))
         if row.name == "where" and nodes[0].dtype != "bool":
@@ -162,7 +166,7 @@ class Session:
         args = (self.index(left), self.index(right))
         x, w = (self.node(i) for i in args)
         if not (x.ndim and w.ndim):
-            raise unsupported(f"np.{op} with a scalar", instead="Use `*` instead.")
+            raise TypeError(f"a factor of np.{op} has no axes")
         loop = np.matmul.resolve_dtypes((np.dtype(x.dtype), np.dtype(w.dtype), None))
         return self.wrap(Node(op, args, str(loop[-1]), product_ndim(op, x, w)))
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewise.build.build import Counts, Workshop
-from tilewise.device.provenance import provenance_changed
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError
 from tilewise.model.decision import (
@@ -34,6 +33,13 @@ from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.problem import Problem
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
+from tilewise.runtime.judge import (
+    judged,
+    reasons,
+    serving,
+    stale_fields,
+    why_undecided,
+)
 from tilewise.runtime.question import Question
 from tilewise.settings import current
 from tilewise.store.stack import Store
@@ -44,8 +50,6 @@ if TYPE_CHECKING:  # Measuring is rare: a warm process never loads the tuner.
 
 __all__ = ["Resolver", "is_passing", "mode_of", "tuning"]
 
-REGRET_LIMIT = 0.03
-"""An extrapolated decision serves under tune="off" up to this expected loss."""
 
 forced_mode: ContextVar[str | None] = ContextVar("tilewise_tuning", default=None)
 
@@ -145,17 +149,16 @@ class Resolver:
             )
         decision = self.decision(problem)
         mode = mode_of(question)
-        if decision is None or decision.variant not in {REFERENCE, *able}:
-            reason = why_undecided(decision, mode) + self.elsewhere(problem, decision)
+        decision = serving(decision, {REFERENCE, *able})
+        if decision is None:
+            reason = why_undecided(mode) + self.elsewhere(problem)
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
         return self.aged(judged(decision, problem, mode, tuple(unable)), mode)
 
-    def elsewhere(self, problem: Problem, decision: Decision | None) -> str:
+    def elsewhere(self, problem: Problem) -> str:
         """Say for which other hardware a problem is decided, if for any."""
-        if decision is not None:
-            return ""
         others = self.store_of().elsewhere(self.key(problem))
         return f" (it is decided for other hardware: {', '.join(others)})" * bool(
             others
@@ -311,71 +314,11 @@ def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
     ]
 
 
-CPU_FIELDS = ("blas", "llvmlite", "numba", "numpy", "python", "tilewise")
-"""The versions that a decision between CPU variants depends on."""
-
-
-def stale_fields(
-    decision: Decision, now: Provenance
-) -> dict[str, tuple[str | None, str | None]]:
-    """Return the versions that changed since a decision and matter to it."""
-    if not decision.provenance:
-        return {}
-    changed = provenance_changed(decision.provenance, now)
-    raced = (c for c in decision.candidates if c.status != "rejected")
-    engines = {c.variant.engine for c in raced}
-    if engines <= {"reference", "cpu"}:
-        return {n: both for n, both in changed.items() if n in CPU_FIELDS}
-    return changed
-
-
 def merged(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
     """Put new decisions before the old ones of other regions."""
     regions = {d.region for d in new.decisions}
     rest = tuple(d for d in old.decisions if d.region not in regions) if old else ()
     return DecisionTable(new.key, new.kernel_name, new.decisions + rest)
-
-
-def reasons(rejected: list[Candidate]) -> str:
-    """Write the different reasons of rejected candidates in one line."""
-    return "; ".join(dict.fromkeys(f"{c.variant.name}: {c.reason}" for c in rejected))
-
-
-def why_undecided(decision: Decision | None, mode: str) -> str:
-    """Say why nothing measured serves a problem."""
-    if decision is not None:
-        return f"the decided {decision.variant} is not available here"
-    if mode == "off":
-        return "nothing is measured for these sizes and tuning is off"
-    return "nothing is measured for these sizes yet: the next call measures"
-
-
-def judged(
-    decision: Decision, problem: Problem, mode: str, rejected: tuple[Candidate, ...]
-) -> Resolution:
-    """Grade a decision for a problem and say why it serves."""
-    grade = "extrapolated" if decision.origin == "extrapolated" else "measured"
-    variant, reason = decision.variant, why_chosen(decision)
-    loss = decision.regret
-    if (
-        grade == "extrapolated"
-        and mode == "off"
-        and (loss is None or loss > REGRET_LIMIT)
-    ):
-        variant = REFERENCE
-        reason = "tuning is off and no stored regret covers these sizes"
-    return Resolution(variant, grade, reason, problem, decision, rejected)
-
-
-def why_chosen(decision: Decision) -> str:
-    """Say in words how the winner stood against the reference."""
-    times = {c.variant: c.timing for c in decision.candidates if c.timing}
-    best, base = times.get(decision.variant), times.get(REFERENCE)
-    load = ", under load from others" if decision.contended else ""
-    if decision.variant == REFERENCE or best is None or base is None:
-        return f"no variant beat the reference by more than the margin{load}"
-    ratio = base.median_us / best.median_us
-    return f"{ratio:.2f}x of the reference's speed where it was measured{load}"
 
 
 def case_of(question: Question, problem: Problem) -> Case:

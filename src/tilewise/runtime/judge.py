@@ -1,0 +1,91 @@
+"""Judging a decision for a problem: who serves, how sure it is, and why in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.device.provenance import provenance_changed
+from tilewise.model.decision import Decision
+from tilewise.model.measurement import Candidate, Provenance
+from tilewise.model.problem import Problem
+from tilewise.model.resolution import REFERENCE, Resolution
+from tilewise.model.variant import Variant
+
+__all__ = ["judged", "reasons", "serving", "stale_fields", "why_undecided"]
+
+REGRET_LIMIT = 0.03
+"""An extrapolated decision serves under tune="off" up to this expected loss."""
+
+
+CPU_FIELDS = ("blas", "llvmlite", "numba", "numpy", "python", "tilewise")
+"""The versions that a decision between CPU variants depends on."""
+
+
+def stale_fields(
+    decision: Decision, now: Provenance
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return the versions that changed since a decision and matter to it."""
+    if not decision.provenance:
+        return {}
+    changed = provenance_changed(decision.provenance, now)
+    raced = (c for c in decision.candidates if c.status != "rejected")
+    engines = {c.variant.engine for c in raced}
+    if engines <= {"reference", "cpu"}:
+        return {n: both for n, both in changed.items() if n in CPU_FIELDS}
+    return changed
+
+
+def reasons(rejected: list[Candidate]) -> str:
+    """Write the different reasons of rejected candidates in one line."""
+    return "; ".join(dict.fromkeys(f"{c.variant.name}: {c.reason}" for c in rejected))
+
+
+def serving(decision: Decision | None, usable: set[Variant]) -> Decision | None:
+    """
+    Return a decision for those who can serve: its winner, or the next best measured.
+
+    None where nobody who can serve was measured.
+    """
+    if decision is None or decision.variant in usable:
+        return decision
+    timed = [
+        (c.timing.median_us, c.variant)
+        for c in decision.candidates
+        if c.timing is not None and c.variant in usable
+    ]
+    return replace(decision, variant=min(timed)[1]) if timed else None
+
+
+def why_undecided(mode: str) -> str:
+    """Say why nothing measured serves a problem."""
+    if mode == "off":
+        return "nothing is measured for these sizes and tuning is off"
+    return "nothing is measured for these sizes yet: the next call measures"
+
+
+def judged(
+    decision: Decision, problem: Problem, mode: str, rejected: tuple[Candidate, ...]
+) -> Resolution:
+    """Grade a decision for a problem and say why it serves."""
+    grade = "extrapolated" if decision.origin == "extrapolated" else "measured"
+    variant, reason = decision.variant, why_chosen(decision)
+    loss = decision.regret
+    if (
+        grade == "extrapolated"
+        and mode == "off"
+        and (loss is None or loss > REGRET_LIMIT)
+    ):
+        variant = REFERENCE
+        reason = "tuning is off and no stored regret covers these sizes"
+    return Resolution(variant, grade, reason, problem, decision, rejected)
+
+
+def why_chosen(decision: Decision) -> str:
+    """Say in words how the winner stood against the reference."""
+    times = {c.variant: c.timing for c in decision.candidates if c.timing}
+    best, base = times.get(decision.variant), times.get(REFERENCE)
+    load = ", under load from others" if decision.contended else ""
+    if decision.variant == REFERENCE or best is None or base is None:
+        return f"no variant beat the reference by more than the margin{load}"
+    ratio = base.median_us / best.median_us
+    return f"{ratio:.2f}x of the reference's speed where it was measured{load}"

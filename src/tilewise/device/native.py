@@ -74,6 +74,43 @@ def is_gil_build() -> bool:
     return not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
+WRAPPER = """
+declare i32 @"{kernel}"(ptr, ptr, {types})
+declare double @PyFloat_AsDouble(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyErr_Occurred()
+declare void @Py_IncRef(ptr)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+define ptr @{entry}(ptr %self, ptr %args, i64 %count) {{
+  %slot = alloca [8 x i64], align 16
+  {body}
+  %error = call ptr @PyErr_Occurred()
+  %failed = icmp ne ptr %error, null
+  br i1 %failed, label %fail, label %go
+fail:
+  ret ptr null
+go:
+  %large = icmp sgt i64 %w{last}, {release}
+  br i1 %large, label %long, label %short
+short:
+  call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
+  br label %done
+long:
+  %state = call ptr @PyEval_SaveThread()
+  call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %done
+done:
+  %rp = getelementptr ptr, ptr %args, i64 {result}
+  %r = load ptr, ptr %rp
+  call void @Py_IncRef(ptr %r)
+  ret ptr %r
+}}
+"""
+
+
 def wrapper_ir(
     kernel: str,
     parameters: Sequence[Parameter],
@@ -96,41 +133,10 @@ def wrapper_ir(
     for step, place in enumerate(work):
         product.append(f"%w{step + 1} = mul i64 %w{step}, %v{place}")
     body = "\n  ".join([*lines, *product])
-    return f"""
-declare i32 @"{kernel}"(ptr, ptr, {types})
-declare double @PyFloat_AsDouble(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare i32 @PyObject_IsTrue(ptr)
-declare ptr @PyErr_Occurred()
-declare void @Py_IncRef(ptr)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-define ptr @{ENTRY}(ptr %self, ptr %args, i64 %count) {{
-  %slot = alloca [8 x i64], align 16
-  {body}
-  %error = call ptr @PyErr_Occurred()
-  %failed = icmp ne ptr %error, null
-  br i1 %failed, label %fail, label %go
-fail:
-  ret ptr null
-go:
-  %large = icmp sgt i64 %w{len(work)}, {release}
-  br i1 %large, label %long, label %short
-short:
-  call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
-  br label %done
-long:
-  %state = call ptr @PyEval_SaveThread()
-  call i32 @"{kernel}"(ptr %slot, ptr %slot, {values})
-  call void @PyEval_RestoreThread(ptr %state)
-  br label %done
-done:
-  %rp = getelementptr ptr, ptr %args, i64 {result}
-  %r = load ptr, ptr %rp
-  call void @Py_IncRef(ptr %r)
-  ret ptr %r
-}}
-"""
+    return WRAPPER.format(
+        kernel=kernel, types=types, entry=ENTRY, body=body, last=len(work),
+        release=release, values=values, result=result,
+    )  # fmt: skip
 
 
 def argument(number: int, place: int) -> list[str]:

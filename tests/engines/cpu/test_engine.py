@@ -200,9 +200,9 @@ def test_an_identity_has_no_epilogue_to_fuse() -> None:
 
 def test_large_work_is_not_for_the_small_kernel() -> None:
     """The reason has the figures."""
-    problem = problem_of(dense, inputs(256, 256, 256))
+    problem = problem_of(dense, inputs(256, 256, 512))
     reason = ENGINE.rejects(Variant("cpu", "small"), problem, cpu_target())
-    assert "m*n*k=16777216 is over 2097152" == reason
+    assert "m*n*k=33554432 is over 16777216" == reason
 
 
 def test_damaged_code_is_an_error_not_a_crash() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import builtins
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.device.native import sealed, undefined, wrapper_ir
 from tilewise.engines.cpu import exponentials, logarithms, mathlib
-from tilewise.engines.cpu.micro import ARGUMENTS, POINTERS, Block, micro_ir
+from tilewise.engines.cpu.micro import ARGUMENTS, COPY, POINTERS, Block, micro_ir
 from tilewise.engines.cpu.source import Kernel
 
 __all__ = ["object_code", "versions"]
@@ -27,14 +27,16 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """NumPy's division, fused multiply-adds, and all in one loop that LLVM vectorises."""
-MICRO = ("wide", "narrow")
+MICRO = ("wide", "half", "narrow", "copy")
 
 
+@lru_cache(maxsize=64)
 def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
     """
     Compile a kernel with its wrapper into one sealed object.
 
-    Raises what numba or LLVM raises for source that does not compile.
+    Variants that differ in threads alone share the code. Raises what numba or LLVM
+    raises for source that does not compile.
     """
     import llvmlite.binding as llvm
 
@@ -85,11 +87,12 @@ def micro_kernels(block: Block) -> dict[str, Any]:
     for name in MICRO:
         llvm.add_symbol(f"tilewise_{name}", anything)
     pointer = types.CPointer(getattr(types, block.dtype))
-    kinds = [pointer if a in POINTERS else types.int64 for a in ARGUMENTS]
-    signature = types.void(*kinds)
-    return {
-        name: types.ExternalFunction(f"tilewise_{name}", signature) for name in MICRO
-    }
+    made = {}
+    for name in MICRO:
+        names = COPY if name == "copy" else ARGUMENTS
+        kinds = [pointer if n in POINTERS else types.int64 for n in names]
+        made[name] = types.ExternalFunction(f"tilewise_{name}", types.void(*kinds))
+    return made
 
 
 def numba_type(types: Any, kind: str) -> Any:

@@ -23,7 +23,7 @@ from tilewise.model.variant import Artifact, Target, Variant
 __all__ = ["CpuEngine"]
 
 FUSED = ("float32", "float64")
-SMALL_WORK = 1 << 21
+SMALL_WORK = 1 << 24
 """Multiply-adds above which the small kernel is not worth a measurement."""
 STACK_BYTES = 1 << 17
 """The largest w that the small kernel packs on the stack."""

@@ -77,9 +77,15 @@ def whole(problem: Problem, rendered: Rendered, product: str) -> list[str]:
     return [*loads(problem, ("1",)), *nested("for i in range(lo, hi):", body)]
 
 
-def micro(name: str, x_at: str, w_at: str, step: str, c_at: str, more: str) -> str:
-    """Write a call of a micro-kernel; `more` are depth, again and width."""
-    return f"{name}(x, {x_at}, xr, xc, rows, {w_at}, {step}, c, {c_at}, stride, {more})"
+def micro(x_at: str, w_at: str, step: str, c_at: str, more: str) -> str:
+    """Write a micro-kernel's arguments; `more` are depth, again and width."""
+    return f"(x, {x_at}, xr, xc, rows, {w_at}, {step}, c, {c_at}, stride, {more})"
+
+
+def wide_or_half(block: Block, arguments: str) -> list[str]:
+    """Write a call of the micro-kernel that has as many rows as there are."""
+    whole = nested(f"if rows > {block.half}:", ["wide" + arguments])
+    return [*whole, *nested("else:", ["half" + arguments])]
 
 
 def direct(problem: Problem, rendered: Rendered, block: Block) -> list[str]:
@@ -89,11 +95,12 @@ def direct(problem: Problem, rendered: Rendered, block: Block) -> list[str]:
     Needs w's columns side by side. `c` is scratch of a block's rows by CHUNK.
     """
     wide, narrow = block.columns, block.lanes
-    one = micro("wide", "i0 * xr", "w, jr", "wr", "jr - j0", f"k, 0, {wide}")
-    two = micro("narrow", "i0 * xr", "w, jr", "wr", "jr - j0", "k, 0, j1 - jr")
+    places = ("i0 * xr", "w, jr", "wr", "jr - j0")
+    one = wide_or_half(block, micro(*places, f"k, 0, {wide}"))
+    two = "narrow" + micro(*places, "k, 0, j1 - jr")
     tile = [
         f"rows = min({block.rows}, hi - i0)",
-        *nested(f"for jr in range(j0, full, {wide}):", [one]),
+        *nested(f"for jr in range(j0, full, {wide}):", one),
         *nested(f"for jr in range(full, j1, {narrow}):", [two]),
         *nested("for r in range(rows):", scratch_row(problem, rendered)),
     ]
@@ -122,10 +129,22 @@ def packing(block: Block, across: bool) -> list[str]:
     `across` walks w along its rows, else along its columns.
     """
     wide = block.columns
-    copy = f"panels[at + l * {wide} + j] = w[l * wr + (jr + j) * wc]"
+    column = "jr + j" if across else "(jr + j) * wc"
+    copy = f"panels[at + l * {wide} + j] = w[l * wr + {column}]"
     zero = f"panels[at + l * {wide} + j] = zero"
-    along = nested("for l in range(k):", nested("for j in range(columns):", [copy]))
-    down = nested("for j in range(columns):", nested("for l in range(k):", [copy]))
+    full = ["copy(w, jr, wr, panels, at, k)"]
+    part = nested("for l in range(k):", nested("for j in range(columns):", [copy]))
+    along = [*nested(f"if columns == {wide}:", full), *nested("else:", part)]
+    down = nested(
+        "for j8 in range(0, columns, 8):",
+        nested(
+            "for l16 in range(0, k, 16):",
+            nested(
+                "for j in range(j8, min(j8 + 8, columns)):",
+                nested("for l in range(l16, min(l16 + 16, k)):", [copy]),
+            ),
+        ),
+    )
     fill = nested(
         "for l in range(k):", nested(f"for j in range(columns, {wide}):", [zero])
     )
@@ -169,7 +188,6 @@ def panel_product(block: Block) -> list[str]:
     wide = block.columns
     more = f"min({CHUNK}, k - l0), l0, {wide}"
     call = micro(
-        "wide",
         "(i0 + r0) * xr + l0 * xc",
         f"panels, base + (jr - j0) * k + l0 * {wide}",
         str(wide),
@@ -178,7 +196,7 @@ def panel_product(block: Block) -> list[str]:
     )
     blocks = nested(
         f"for r0 in range(0, height, {block.rows}):",
-        [f"rows = min({block.rows}, height - r0)", call],
+        [f"rows = min({block.rows}, height - r0)", *wide_or_half(block, call)],
     )
     return nested(
         f"for l0 in range(0, max(k, 1), {CHUNK}):",

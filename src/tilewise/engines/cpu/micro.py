@@ -11,13 +11,13 @@ cycle) from k=64 on a Zen 4. The text is linked behind what numba compiles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewise.model.variant import Target
 
-__all__ = ["ARGUMENTS", "POINTERS", "Block", "block_of", "micro_ir"]
+__all__ = ["ARGUMENTS", "COPY", "POINTERS", "Block", "block_of", "micro_ir"]
 
 ARGUMENTS = (
     "x", "at", "row", "column", "rows", "w", "from", "step", "c", "to", "stride",
@@ -30,7 +30,9 @@ Rows of x start at x[at + i * row] and step by `column`; those from `rows` on re
 the last one. The panel's rows start at w[from + l * step], of which `width` columns
 are read. The block goes to c[to + i * stride], added to what is there if `again`.
 """
-POINTERS = ("x", "w", "c")
+COPY = ("w", "from", "step", "panels", "at", "depth")
+"""The parameters of `tilewise_copy`, which packs a panel of a w in C order."""
+POINTERS = ("x", "w", "c", "panels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +49,29 @@ class Block:
         """The columns of a panel of w."""
         return self.lanes * self.vectors
 
+    @property
+    def half(self) -> int:
+        """The rows of the smaller block, for what is left over."""
+        return self.rows // 2
+
 
 def block_of(target: Target, dtype: str) -> Block:
     """Return the block for a target: it fills 16 or 32 vector registers."""
     features = target.features.split(",")
-    many = "+avx512f" in features or "aarch64" in target.triple
+    many = "+avx512f" in features or target.triple.startswith(("aarch64", "arm64"))
     vector_bytes = 64 if "+avx512f" in features else 32 if "+avx2" in features else 16
     return Block(dtype, vector_bytes // np.dtype(dtype).itemsize, 8 if many else 6)
 
 
 def micro_ir(block: Block) -> str:
-    """Write the micro-kernels `tilewise_wide` and, of one vector, `tilewise_narrow`."""
-    narrow = Block(block.dtype, block.lanes, block.rows, 1)
-    writers = (
-        Writer(block, "tilewise_wide", False), Writer(narrow, "tilewise_narrow", True)
-    )  # fmt: skip
-    return "\n".join(line for w in writers for line in (*w.head(), *w.lines()))
+    """Write the micro-kernels: wide, wide with half of the rows, and narrow."""
+    half, narrow = replace(block, rows=block.half), replace(block, vectors=1)
+    wide = Writer(block, "tilewise_wide", False)
+    masked = Writer(narrow, "tilewise_narrow", True)
+    lines = [*wide.head(), *masked.head()]
+    for writer in (wide, Writer(half, "tilewise_half", False), masked):
+        lines.extend(writer.lines())
+    return "\n".join((*lines, *wide.copy()))
 
 
 class Writer:
@@ -108,6 +117,32 @@ class Writer:
         yield from self.loop()
         yield from self.stores()
         yield "  ret void\n}"
+
+    def copy(self) -> Iterator[str]:
+        """Write `tilewise_copy`: `depth` whole rows of a panel, moved as vectors."""
+        names = "ptr %w, i64 %from, i64 %step, ptr %panels, i64 %at, i64 %depth"
+        yield f"define void @tilewise_copy({names}) {{"
+        yield "entry:\n  %empty = icmp sle i64 %depth, 0"
+        yield "  br i1 %empty, label %done, label %loop"
+        yield "loop:"
+        for name, first in (("l", "0"), ("in", "%from"), ("to", "%at")):
+            yield f"  %{name} = phi i64 [{first}, %entry], [%{name}.next, %loop]"
+        for v in range(self.block.vectors):
+            for name, array in (("in", "w"), ("to", "panels")):
+                place = f"{name}{v}"
+                yield f"  %{place}.o = add i64 %{name}, {v * self.block.lanes}"
+                yield (
+                    f"  %{place} = getelementptr {self.element}, ptr %{array}, "
+                    f"i64 %{place}.o"
+                )
+            yield f"  %v{v} = load {self.vector}, ptr %in{v}, align {self.size}"
+            yield f"  store {self.vector} %v{v}, ptr %to{v}, align {self.size}"
+        yield "  %l.next = add i64 %l, 1"
+        yield "  %in.next = add i64 %in, %step"
+        yield f"  %to.next = add i64 %to, {self.block.columns}"
+        yield "  %more = icmp slt i64 %l.next, %depth"
+        yield "  br i1 %more, label %loop, label %done"
+        yield "done:\n  ret void\n}"
 
     def row_pointers(self) -> Iterator[str]:
         """Point to the rows of x, the last one again for those that are not there."""

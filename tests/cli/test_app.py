@@ -183,3 +183,20 @@ def test_check_finds_a_missing_barrier(tmp_path: Path, line: str, code: int) -> 
     )  # fmt: skip
     assert code == done.returncode, done.stdout + done.stderr
     assert ("race" in done.stdout) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("tune", "mine", "--shapes", "4x4x4", "--dtype", "float99"), "float99"),
+        (("check", "mine.py:dense"), "is a tuned kernel"),
+    ],
+    ids=("dtype", "check"),
+)
+def test_what_a_new_user_mistook_is_said_plainly(
+    project: Path, words: tuple[str, ...], told: str
+) -> None:
+    """A dtype that there is none of, and a kernel that is not CUDA."""
+    done = tilewise(project, *words)
+    assert (2, False) == (done.returncode, "Traceback" in done.stderr)
+    assert told in done.stderr

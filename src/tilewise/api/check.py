@@ -21,6 +21,7 @@ from typing import Any, Final
 from tilewise.api.emulate import Emulation, emulate
 from tilewise.api.launch_text import argument, sizes
 from tilewise.device.emulator.report import Report
+from tilewise.api.kernel import TunedKernel
 from tilewise.errors import ArgumentError
 
 __all__ = ["Check", "check"]
@@ -128,7 +129,13 @@ def _find(module: ModuleType, name: str, target: str) -> Any:
         raise ArgumentError(f"{target!r} names no kernel: write MODULE:NAME")
     if not hasattr(module, name):
         raise ArgumentError(f"{module.__name__} has no {name!r}")
-    return getattr(module, name)
+    found = getattr(module, name)
+    if isinstance(found, TunedKernel):
+        raise ArgumentError(
+            f"{target} is a tuned kernel: check takes CUDA kernels, or a function that "
+            "returns (kernel, grid, block, args)"
+        )
+    return found
 
 
 def _case(kernel: Any) -> Any:

@@ -91,7 +91,10 @@ def arguments_at(
         raise ArgumentError(f"residency={residency!r}: no device is at hand here")
     if min(sizes) < 0:
         raise ArgumentError(f"sizes {tuple(sizes)} go below zero")
-    name = str(np.dtype(dtype))
+    try:
+        name = str(np.dtype(dtype))
+    except TypeError as error:
+        raise ArgumentError(f"dtype={dtype!r}: {error}") from None
     forms = default_forms(subject, name)
     spec = subject.spec(forms)
     if isinstance(spec, str):

@@ -93,7 +93,8 @@ class Workshop:
             return f"there is no engine {variant.engine!r} here"
         known = engine.variants(problem, self.target_of(variant.engine))
         if variant not in known:
-            return f"{variant.engine} has no variant {variant}"
+            names = ", ".join(dict.fromkeys(one.name for one in known))
+            return f"there is no variant {variant}; {variant.engine} has {names}"
         return engine.rejects(variant, problem, self.target_of(variant.engine))
 
     def prepare(self, variant: Variant, problem: Problem, counts: Counts) -> Prepared:

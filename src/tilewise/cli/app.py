@@ -181,11 +181,16 @@ def show(
     if as_json:
         printed(found)
         return
-    rows: list[tuple[str, ...]] = [("kernel", "region", "winner", "speed", "age")]
+    rows: list[tuple[str, ...]] = [
+        ("kernel", "region", "winner", "speed", "age", "arguments")
+    ]
     for row in found:
         speed = f"{row['speed']:.2f}x" if row["speed"] else "-"
         age = f"{row['age_h']} h" if row["age_h"] is not None else "-"
-        rows.append((row["kernel"], row["region"], row["variant"], speed, age))
+        speed += " under load" if row["contended"] else ""
+        rows.append(
+            (row["kernel"], row["region"], row["variant"], speed, age, row["table"])
+        )
     print("\n".join(aligned(rows)) if found else "nothing is decided yet")
 
 

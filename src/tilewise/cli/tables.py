@@ -37,6 +37,7 @@ def show_rows(tables: Sequence[DecisionTable]) -> list[dict[str, Any]]:
                     "hardware": table.key.fingerprint,
                     "region": ", ".join(map(str, decision.region)),
                     "variant": str(decision.variant),
+                    "contended": decision.contended,
                     "speed": base.median_us / best.median_us if best and base else None,
                     "made": decision.made_utc,
                     "age_h": age_hours(decision.made_utc),

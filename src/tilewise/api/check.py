@@ -19,9 +19,9 @@ from types import ModuleType
 from typing import Any, Final
 
 from tilewise.api.emulate import Emulation, emulate
+from tilewise.api.kernel import TunedKernel
 from tilewise.api.launch_text import argument, sizes
 from tilewise.device.emulator.report import Report
-from tilewise.api.kernel import TunedKernel
 from tilewise.errors import ArgumentError
 
 __all__ = ["Check", "check"]

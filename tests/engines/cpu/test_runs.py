@@ -104,3 +104,55 @@ def test_deep_products_are_added_up_in_scratch(k: int) -> None:
 
 RUNS: dict[str, Any] = {}
 """One compiled run for all depths."""
+
+
+def wide(x: Any, w: Any, b: Any) -> Any:
+    """Give a result that is wider than the product."""
+    return x @ w + b * np.float64(0.5)
+
+
+@pytest.mark.parametrize("function", [dense, wide])
+def test_a_pass_in_threads_equals_the_function(function: Any) -> None:
+    """Rows are shared out, with the product in `out` and in an array of its own."""
+    args = inputs(300, 90, 20)
+    problem = problem_of(function, args)
+    variant = Variant("cpu", "blas_parallel", (("threads", 3),))
+    artifact = ENGINE.build(variant, problem, cpu_target())
+    out = np.full((300, 90), 77, problem.spec.dtype)
+    run = ENGINE.load(artifact, variant, problem)
+    assert np.array_equal(function(*args), run(*args, out))
+
+
+def test_a_wide_flat_w_is_not_packed_on_the_stack() -> None:
+    """Its padding alone would take megabytes of a thread's stack."""
+    x, w = np.ones((4, 1), "f4"), np.ones((30_000, 1), "f4").T
+    problem = problem_of(dense, (x, w, np.zeros(30_000, "f4")))
+    problem = replace(
+        problem,
+        forms=(
+            problem.forms[0],
+            replace(problem.forms[1], layout="F"),
+            problem.forms[2],
+        ),
+    )
+    reason = ENGINE.rejects(Variant("cpu", "small"), problem, cpu_target())
+    assert "w takes 3964224 bytes to pack, over the 262144 of the stack" == reason
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -0.0, 1e-45])
+@pytest.mark.parametrize("method", ["small", "packed"])
+def test_special_values_stay_in_their_rows_and_columns(
+    method: str, value: float
+) -> None:
+    """Padding and repeated rows leak nothing into the result."""
+    x, w, b = inputs(13, 21, 9)
+    x[5, 3] = w[2, 20] = b[7] = value
+    variant = Variant("cpu", method, (("threads", 2),) if method == "packed" else ())
+    if method not in RUNS:
+        problem = problem_of(dense, (x, w, b))
+        artifact = ENGINE.build(variant, problem, cpu_target())
+        RUNS[method] = ENGINE.load(artifact, variant, problem)
+    with np.errstate(invalid="ignore"):
+        expected = dense(x, w, b)
+    actual = RUNS[method](x, w, b, np.full((13, 21), 77, "f4"))
+    assert np.array_equal(expected, actual, equal_nan=True)

@@ -25,8 +25,9 @@ __all__ = ["CpuEngine"]
 FUSED = ("float32", "float64")
 SMALL_WORK = 1 << 24
 """Multiply-adds above which the small kernel is not worth a measurement."""
-STACK_BYTES = 1 << 17
-"""The largest w that the small kernel packs on the stack."""
+STACK_BYTES = 1 << 18
+"""The largest w, padded by a panel's columns, that the small kernel packs there."""
+PADDING = 32
 PANEL_BYTES = 1 << 22
 """The largest panel of w that a thread packs: k is too deep for more."""
 THREADED_ELEMENTS = 1 << 16
@@ -162,9 +163,10 @@ def small_reason(variant: Variant, problem: Problem) -> str | None:
     work = problem.m * problem.n * problem.k
     if work > SMALL_WORK:
         return f"m*n*k={work} is over {SMALL_WORK}"
-    size = np.dtype(problem.spec.product_dtype).itemsize * problem.k * problem.n
+    size = np.dtype(problem.spec.product_dtype).itemsize
+    size *= (problem.k + PADDING) * (problem.n + PADDING)
     if problem.forms[1].layout != "C" and size > STACK_BYTES:
-        return f"w has {size} bytes, over the {STACK_BYTES} that the stack takes"
+        return f"w takes {size} bytes to pack, over the {STACK_BYTES} of the stack"
     return None
 
 

@@ -83,7 +83,6 @@ def fits(native: Pack) -> bool:
         (1.0, 2, np.float32(3), None, True),
         (np.zeros(2, ">f8"), np.zeros(3, np.float16)),
         (np.zeros(3, "U2"),),
-        (np.ma.masked_array([1.0]),),
         ("text",),
         (),
     )

@@ -10,9 +10,9 @@ import pytest
 
 from tests.engines.cpu.test_engine import ENGINE, dense, inputs, problem_of
 from tilewise.device.target import cpu_target
-from tilewise.engines.cpu.micro import Block, block_of
+from tilewise.engines.cpu.micro import Block
 from tilewise.engines.cpu.runs import packed_by_numpy, tiles_of
-from tilewise.model.variant import Target, Variant
+from tilewise.model.variant import Variant
 
 SIZES = [
     (1, 1, 1), (7, 33, 5), (64, 64, 64), (1000, 16, 3), (3, 5000, 9), (4096, 64, 4096),
@@ -48,18 +48,6 @@ def test_an_empty_result_has_no_tiles() -> None:
         tiles_of((0, 5, 3), 2, BLOCK).tiles,
         tiles_of((5, 0, 3), 2, BLOCK).tiles,
     )
-
-
-@pytest.mark.parametrize(
-    ("features", "lanes", "rows"),
-    [("+avx2,+fma,+avx512f", 16, 8), ("+avx2,+fma", 8, 6), ("+sse4.2", 4, 6)],
-)
-def test_a_block_fits_the_targets_registers(
-    features: str, lanes: int, rows: int
-) -> None:
-    """Vectors are as wide as the target has them."""
-    block = block_of(Target("cpu", "x", "x86_64-linux", features), "float32")
-    assert (lanes, rows) == (block.lanes, block.rows)
 
 
 def test_panels_are_padded_with_zeros() -> None:

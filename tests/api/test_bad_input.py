@@ -141,6 +141,13 @@ def test_an_int_beyond_any_register_is_numpys(number: int) -> None:
     assert same(kernel(X, W, 2), kernel.reference(X, W, 2))
 
 
+def test_a_huge_int_decides_nothing() -> None:
+    """What no variant can serve is not measured, so that it spoils no decision."""
+    kernel = tuned_kernel(budget_s=0.05)(lambda x, w, a: np.maximum(x @ w * a, 0))
+    kernel(X, W, 2**70)
+    assert (0, 1) == (kernel.stats.tunings, kernel.stats.fallbacks)
+
+
 @pytest.mark.parametrize("b", ["text", None])
 def test_an_operand_that_is_no_number_raises_numpys_error(b: Any) -> None:
     """Text or None where a number belongs is NumPy's TypeError."""

@@ -117,3 +117,64 @@ def test_bound_kernels_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) ->
         dense.bind(*inputs(), constant=("w",))
     first.release()
     dense.bind(*inputs(), constant=("w",)).release()
+
+
+def test_a_static_argument_is_bound_by_value() -> None:
+    """A bound kernel never runs another string's branch."""
+
+    def act(x: Any, w: Any, name: str) -> Any:
+        return np.tanh(x @ w) if name == "tanh" else np.maximum(x @ w, 0)
+
+    x, w, _ = inputs()
+    bound = tuned_kernel(tune="off")(act).bind(x, w, "relu", constant="w")
+    with pytest.raises(ArgumentError, match="name was bound as str 'relu'"):
+        bound(x, "tanh")
+
+
+def test_a_masked_constant_keeps_its_mask() -> None:
+    """A bound masked array gives what the function gives."""
+    x, w, b = inputs()
+    masked: Any = np.ma.masked_greater(b, 0)
+    bound = tuned_kernel(tune="off")(dense.reference).bind(
+        x, w, masked, constant=("b",)
+    )
+    assert np.array_equal(bound(x, w).mask, dense.reference(x, w, masked).mask)
+
+
+def test_a_list_constant_is_a_copy() -> None:
+    """Later writes to a bound list are not seen."""
+    x, w, b = inputs()
+    values = b.tolist()
+    expected = dense.reference(x, w, values)
+    bound = tuned_kernel(tune="off")(dense.reference).bind(
+        x, w, values, constant=("b",)
+    )
+    values[0] = 1e6
+    assert close(bound(x, w), expected)
+
+
+def test_constant_may_be_any_iterable() -> None:
+    """A generator of names binds what it names."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=(name for name in ("w", "b")))  # type: ignore[arg-type]
+    assert close(bound(x), dense.reference(x, w, b))
+
+
+def test_a_released_kernel_is_not_updated() -> None:
+    """update() and `with` after release() name the fault."""
+    x, w, b = inputs()
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    bound.release()
+    with pytest.raises(EngineError, match="released"):
+        bound.update(w=w)
+    with pytest.raises(EngineError, match="released"), bound:
+        pass
+
+
+def test_a_bound_huge_int_is_numpys() -> None:
+    """An int that no register holds is served by the function."""
+    x, w, _ = inputs()
+    bound = dense.bind(x, w, 2, constant=("w",))
+    out = np.empty((8, 6), "f4")
+    assert close(bound(x, 2**70), dense.reference(x, w, 2**70))
+    assert close(bound(x, 2**70, out=out), dense.reference(x, w, 2**70))

@@ -45,6 +45,28 @@ class Layer:
         return self.last
 
 
+class Taller(Layer):
+    """Calls its parent's tuned method and asks for its own class."""
+
+    @tuned_kernel(tune="off")
+    def forward(self, x: Any) -> Any:
+        """Add one to what the parent computes."""
+        return super().forward(x) + (1 if isinstance(self, Layer) else 2)
+
+
+class Partial:
+    """Has a bias or none."""
+
+    def __init__(self, **bias: float) -> None:
+        self.w = np.ones((4, 3))
+        self.__dict__.update(bias)
+
+    @tuned_kernel(tune="off")
+    def forward(self, x: Any) -> Any:
+        """Add the bias if there is one."""
+        return x @ self.w + getattr(self, "b", 0.0)
+
+
 def plain(layer: Layer, x: Any) -> Any:
     """Compute a layer with NumPy."""
     z = x @ layer.w + layer.b
@@ -103,3 +125,25 @@ def test_a_method_is_explained() -> None:
     layer = Layer(3, 4)
     layer.forward(X)
     assert "measured" == layer.forward.explain(X).grade
+
+
+def test_a_method_calls_its_parents() -> None:
+    """A tuned method may call super() and ask for its own class."""
+    layer = Taller(3, 4)
+    np.testing.assert_allclose(layer.forward(X), plain(layer, X) + 1, rtol=1e-12)
+
+
+def test_an_instance_may_hide_a_function_of_its_class() -> None:
+    """A function set on the instance serves it alone, as in Python."""
+    hidden: Any = Layer(3, 4)
+    hidden.activate = np.tanh
+    expected = np.tanh(X @ hidden.w + hidden.b)
+    Layer(3, 4).forward(X)
+    np.testing.assert_allclose(hidden.forward(X), expected, rtol=1e-12)
+
+
+def test_an_attribute_may_be_absent() -> None:
+    """An attribute that one instance has and another lacks is asked for by both."""
+    full, bare = Partial(b=2.0), Partial()
+    assert np.array_equal(full.forward(X), X @ full.w + 2)
+    assert np.array_equal(bare.forward(X), X @ bare.w)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from copy import deepcopy
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tilewise.api.checks import check_out
 from tilewise.errors import ArgumentError, EngineError
+from tilewise.runtime.dispatch import is_static, run_entry, static_key
 
 if TYPE_CHECKING:
     from tilewise.api.kernel import TunedKernel
@@ -42,6 +43,7 @@ class BoundKernel:
         constant: Sequence[str],
     ) -> None:
         names = kernel._subject.parameters
+        constant = (constant,) if isinstance(constant, str) else tuple(constant)
         unknown = [name for name in constant if name not in names]
         if unknown:
             raise ArgumentError(
@@ -52,7 +54,7 @@ class BoundKernel:
         self._kernel, self._names = kernel, names
         self._fixed = [name in constant for name in names]
         self._args = [
-            np.array(arg, order="C") if fixed and isinstance(arg, np.ndarray) else arg
+            copied(arg) if fixed else arg
             for arg, fixed in zip(args, self._fixed, strict=True)
         ]
         self._open = [i for i, fixed in enumerate(self._fixed) if not fixed]
@@ -76,8 +78,7 @@ class BoundKernel:
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run with the arguments that are not bound, in their order."""
-        if self._released:
-            raise EngineError(f"this bound {self._kernel._subject.name} is released")
+        self._check_alive()
         if len(args) != len(self._open):
             wanted = ", ".join(self._names[i] for i in self._open)
             raise ArgumentError(f"{len(args)} arguments given, the open ones: {wanted}")
@@ -88,15 +89,14 @@ class BoundKernel:
             full[place] = arg
         entry = self._entry
         entry.count += 1
-        if entry.run is None:
-            if out is not None:
-                return self._kernel._into(entry, tuple(full), out)
-            return cast(Any, entry.direct)(*full)
-        if out is None:
-            out = np.empty(entry.shape, entry.dtype)
-        else:
-            check_out(self._names, full, out, entry.shape, entry.dtype)
-        return entry.run(*full, out)
+        if out is not None:
+            return self._kernel._into(entry, tuple(full), out)
+        return run_entry(entry, full, self._kernel.reference)
+
+    def _check_alive(self) -> None:
+        """Raise EngineError when the copies are gone."""
+        if self._released:
+            raise EngineError(f"this bound {self._kernel._subject.name} is released")
 
     def _mismatch(self, place: int, arg: Any) -> None:
         """Raise ArgumentError naming both forms."""
@@ -105,12 +105,13 @@ class BoundKernel:
             f"the call gives {told(form(arg))}"
         )
 
-    def update(self, **constants: Any) -> None:
+    def update(self, /, **constants: Any) -> None:
         """
         Replace bound arguments by copies of new ones of the same shape and dtype.
 
         Raises ArgumentError for a name that is not bound or a form that differs.
         """
+        self._check_alive()
         args = list(self._args)
         for name, value in constants.items():
             if name not in self._names or not self._fixed[self._names.index(name)]:
@@ -122,11 +123,13 @@ class BoundKernel:
 
     def release(self) -> None:
         """Let go of the copies; later calls raise EngineError."""
-        self._retire()
+        if not self._released:
+            self._retire()
         self._released, self._args = True, []
         ALIVE.discard(self)
 
     def __enter__(self) -> Self:
+        self._check_alive()
         return self
 
     def __exit__(
@@ -156,25 +159,34 @@ def replacement(name: str, old: Any, new: Any) -> Any:
                 f"{name} was bound as {told(form(old))}, the update gives "
                 f"{told(form(new))}"
             )
-        return new
-    given = np.asarray(new)
+        return copied(new)
+    given = np.asanyarray(new)
     if (given.shape, given.dtype) != (old.shape, old.dtype):
         raise ArgumentError(
             f"{name} was bound as {told(form(old))}, the update gives "
             f"{told(form(given))}"
         )
-    return np.array(given, order="C")
+    return copied(given)
+
+
+def copied(arg: Any) -> Any:
+    """Return a constant that later writes to the argument do not change."""
+    if isinstance(arg, np.ndarray):
+        return np.array(arg, order="C", subok=True)
+    return deepcopy(arg) if isinstance(arg, list) else arg
 
 
 def form(arg: Any) -> tuple[Any, ...]:
     """Return what must not change between calls of one argument."""
     if type(arg) is np.ndarray:
-        return (arg.dtype, arg.shape, arg.strides)
-    return (type(arg),)
+        return (arg.dtype, arg.shape, arg.strides, arg.flags.aligned)
+    return static_key(arg) if is_static(arg) else (type(arg),)
 
 
 def told(form: tuple[Any, ...]) -> str:
     """Write a form for people."""
-    if len(form) == 1:
-        return str(form[0].__name__)
-    return f"{form[0]} {form[1]} with strides {form[2]}"
+    first, *rest = form
+    if isinstance(first, type):
+        return " ".join([first.__name__, *map(repr, rest)])
+    aligned = "" if rest[2] else ", not aligned"
+    return f"{first} {rest[0]} with strides {rest[1]}{aligned}"

@@ -7,6 +7,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from tilewise.api.bound import BoundKernel
@@ -17,7 +18,7 @@ from tilewise.api.checks import (
     into_reference,
 )
 from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
-from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel
+from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel, Proxy
 from tilewise.api.progress import progress_of
 from tilewise.api.registry import register
 from tilewise.api.shapes import arguments_at, default_forms
@@ -94,6 +95,8 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
+        if type(instance) is Proxy:  # super().method() in a method that is traced.
+            return MethodType(self.reference, instance)
         return MethodCall(self, instance)
 
     def _for_class(self, owner: type, wanted: str = "") -> MethodKernel:
@@ -181,7 +184,10 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         Raises ValueError for text that is no variant; a pinned variant that can't
         run raises EngineError when the kernel is called.
         """
-        self._set_pin(Variant.parse(variant) if isinstance(variant, str) else variant)
+        pin = Variant.parse(variant) if isinstance(variant, str) else variant
+        if not isinstance(pin, Variant):
+            raise ArgumentError(f"pin({pin!r}): give a variant or its text")
+        self._set_pin(pin)
 
     def unpin(self) -> None:
         """Let the decisions choose again."""
@@ -307,6 +313,8 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             self._pack = packer()
         entries, given = self._entries, args
         args = self._subject.bind(args, {})
+        if any(type(arg) is int and arg.bit_length() > 63 for arg in args):
+            return self._unfused(given, out)
         question = ask(self._subject, args)
         rest = args[len(given) :]
         entry, lasting = entry_for(
@@ -323,6 +331,12 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         if out is not None:
             return self._into(entry, given, out)
         return self._attempt(entry, given)
+
+    def _unfused(self, args: tuple[Any, ...], out: Any) -> Any:
+        """Let the reference serve ints that no machine holds, measuring nothing."""
+        served = reference_entry(self.reference, "host", fallback=True)
+        self._tally.add(served, 1)
+        return self.reference(*args) if out is None else self._into(served, args, out)
 
     def _attempt(self, entry: Entry, args: tuple[Any, ...]) -> Any:
         try:
@@ -353,7 +367,12 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         if entry.filling is not None:
             check_device_out(out, entry.shape, entry.dtype)
             return entry.filling(*args, out)
+        names = self._subject.parameters
         if entry.run is None:
-            return into_reference(self._subject.parameters, entry, args, out)
-        check_out(self._subject.parameters, args, out, entry.shape, entry.dtype)
-        return entry.run(*args, out)
+            return into_reference(names, entry, args, out)
+        check_out(names, args, out, entry.shape, entry.dtype)
+        try:
+            return entry.run(*args, out)
+        except OverflowError:  # A Python int that no machine integer holds.
+            served = reference_entry(self.reference, "host", fallback=True)
+            return into_reference(names, served, args, out)

@@ -200,3 +200,12 @@ def test_what_a_new_user_mistook_is_said_plainly(
     done = tilewise(project, *words)
     assert (2, False) == (done.returncode, "Traceback" in done.stderr)
     assert told in done.stderr
+
+
+def test_build_is_a_miss_then_hits(project: Path) -> None:
+    """Without a GPU every variant is compiled once; a second run finds them."""
+    words = ("build", "mine:dense", "--arch", "sm_90", "--json")
+    first, second = (tilewise(project, *words) for _ in range(2))
+    assert (0, 0) == (first.returncode, second.returncode), first.stderr
+    origins = [{row["origin"] for row in json.loads(d.stdout)} for d in (first, second)]
+    assert [{"MISS"}, {"HIT"}] == [o - {"rejected"} for o in origins]

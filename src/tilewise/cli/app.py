@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tilewise.cli.build import build
 from tilewise.cli.cache import cache
 from tilewise.cli.load import kernels_of, one_kernel, sizes_of
 from tilewise.cli.tables import Json, aligned, printed, show_rows
@@ -25,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cache, name="cache")
+app.command()(build)
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Count = Annotated[int, typer.Option(min=1)]
 

@@ -363,3 +363,19 @@ def test_forget_traces_again() -> None:
     space["SCALE"] = 3.0
     kernel.forget()
     np.testing.assert_allclose(kernel(x, w), x @ w * 3, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(1, 2)], [5], 5, [(2.5, 2, 2)], [(-1, 2, 2)]], ids=str
+)
+def test_shapes_that_are_not_three_sizes_are_shown(shapes: Any) -> None:
+    """The error has what was given."""
+    with pytest.raises(ArgumentError, match="not three sizes"):
+        fresh().tune(shapes=shapes)
+
+
+def test_an_unknown_engine_is_a_setting_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the variable, the value and what there is."""
+    monkeypatch.setenv("TILEWISE_ENGINES", "abacus")
+    with pytest.raises(SettingError, match="cpu"):
+        fresh()(*inputs())

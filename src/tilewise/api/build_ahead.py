@@ -27,7 +27,14 @@ from tilewise.runtime.question import Subject, ask
 from tilewise.store.bundle import write_bundle
 from tilewise.store.stack import open_store
 
-__all__ = ["ARCHS", "CUDA_ENGINES", "Built", "build_ahead", "problems_of", "subjects_of"]
+__all__ = [
+    "ARCHS",
+    "CUDA_ENGINES",
+    "Built",
+    "build_ahead",
+    "problems_of",
+    "subjects_of",
+]
 
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 CUDA_ENGINES = ("numba_cuda", "cuda_cpp")

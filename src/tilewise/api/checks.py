@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +12,14 @@ from tilewise.device.arrays import EmulatedArray
 from tilewise.errors import ArgumentError
 from tilewise.runtime.dispatch import Entry
 
-__all__ = ["check_device_out", "check_out", "checked_parameters", "into_reference"]
+__all__ = [
+    "check_device_out",
+    "check_out",
+    "checked_parameters",
+    "checked_shapes",
+    "checked_tuning",
+    "into_reference",
+]
 
 
 def check_out(
@@ -35,6 +42,8 @@ def check_out(
 def overlaps(out: Any, arg: Any) -> bool:
     """Say whether two arrays share an element; where that is hard to say, yes."""
     share: Any = np.shares_memory
+    if not np.may_share_memory(out, arg):  # Bounds alone: 0.3 us.
+        return False
     try:
         return bool(share(out, arg, max_work=1000))
     except np.exceptions.TooHardError:
@@ -56,6 +65,27 @@ def checked_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
         if name == "out":
             raise ArgumentError("`out` names the result array: rename the parameter")
     return tuple(found)
+
+
+def checked_shapes(shapes: Any) -> list[Any]:
+    """Return (m, n, k) triples; raises ArgumentError showing what is none."""
+    found = list(shapes) if isinstance(shapes, Iterable) else [shapes]
+    for one in found:
+        whole = isinstance(one, tuple) and len(one) == 3
+        if not whole or any(not isinstance(s, int) or s < 0 for s in one):
+            raise ArgumentError(f"shapes has {one!r}, not three sizes (m, n, k)")
+    return found
+
+
+def checked_tuning(args: Sequence[Any], shapes: Any, budget_s: Any) -> list[Any]:
+    """Return what to tune: shapes, or one triple of None for the arguments."""
+    if args and shapes is not None:
+        raise ArgumentError("tune takes arguments or shapes=, not both")
+    if budget_s is not None and not (
+        isinstance(budget_s, (int, float)) and budget_s > 0
+    ):
+        raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
+    return [(None, None, None)] if shapes is None else checked_shapes(shapes)
 
 
 def check_device_out(out: Any, shape: Any, dtype: Any) -> None:

@@ -15,6 +15,7 @@ from tilewise.api.checks import (
     check_device_out,
     check_out,
     checked_parameters,
+    checked_tuning,
     into_reference,
 )
 from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
@@ -34,6 +35,8 @@ from tilewise.runtime.resolve import Resolver, mode_of
 from tilewise.runtime.tally import Tally
 
 __all__ = ["TunedKernel"]
+
+ALLOWED = 'auto or force, and no tuning("off"), to tune'
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -221,7 +224,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         the report says so. Raises SettingError when
         TILEWISE_TUNE=off or TILEWISE_READONLY forbids writing.
         """
-        problems = [(None, None, None)] if shapes is None else list(shapes)
+        problems = checked_tuning(args, shapes, budget_s)
         resolutions: list[Resolution] = []
         show = progress_of(self._subject.name, len(problems), progress)
         interrupted = False
@@ -229,7 +232,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
             for sizes in problems:
                 question = self._question(args, sizes, dtype, residency)
                 if mode_of(question) == "off":
-                    raise SettingError("TILEWISE_TUNE", "off", "auto or force to tune")
+                    raise SettingError("TILEWISE_TUNE", "off", ALLOWED)
                 show.begin("x".join(map(str, sizes)) if args == () else "")
                 try:
                     resolutions.append(self._tuned(question, force, budget_s))

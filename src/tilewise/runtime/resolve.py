@@ -21,7 +21,7 @@ import numpy as np
 
 from tilewise.build.build import Counts, Workshop
 from tilewise.engines.base import Run
-from tilewise.errors import EngineError
+from tilewise.errors import EngineError, SettingError
 from tilewise.model.decision import (
     Decision,
     DecisionTable,
@@ -113,6 +113,14 @@ class Resolver:
         """Return the engines that may serve a question; () is all."""
         return question.subject.options.engines or current().engines
 
+    def check_engines(self) -> None:
+        """Raise SettingError when the environment names an engine that there is not."""
+        known = {"reference", *self.workshop.engines}
+        for name in current().engines:
+            if name not in known:
+                told = ", ".join(sorted(known))
+                raise SettingError("TILEWISE_ENGINES", name, told)
+
     def candidates(
         self, question: Question, problem: Problem
     ) -> tuple[list[Variant], list[Candidate]]:
@@ -134,6 +142,7 @@ class Resolver:
             return Resolution(REFERENCE, "none", question.reason, final=True)
         if pin is not None:
             return self.pinned(pin, problem)
+        self.check_engines()
         able, unable = self.candidates(question, problem)
         if able and on_emulated(problem):
             reason = (

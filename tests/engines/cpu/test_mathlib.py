@@ -17,6 +17,7 @@ from tilewise.engines.cpu.mathlib import BY_WIDTH
 ORACLES: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "tanh": np.tanh,
     "expit": expit, "erf": erf, "log": np.log, "log1p": np.log1p, "log2": np.log2,
+    "arctan": np.arctan,
 }  # fmt: skip
 ULPS = {"expit": 2.1}
 """Stated errors where they are not 2."""
@@ -98,3 +99,42 @@ def test_special_values_are_numpys(name: str, dtype: str) -> None:
     assert np.all(np.isclose(actual, expected, 1e-6, tiny, equal_nan=True))
     real = ~np.isnan(expected)
     assert np.array_equal(np.signbit(expected[real]), np.signbit(actual[real]))
+
+
+@cache
+def two() -> Callable[..., Any]:
+    """Compile a loop that applies hypot to two arrays."""
+    from numba import njit
+
+    function = namespace()["hypot"]
+
+    def loop(x: Any, y: Any, z: Any) -> None:
+        for i in range(x.size):
+            z[i] = function(x[i], y[i])
+
+    made: Callable[..., Any] = njit(loop, error_model="numpy", fastmath={"contract"})
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hypot_is_within_two_units(dtype: str) -> None:
+    """Operands of all magnitudes, whose squares overflow or vanish."""
+    rng, limit = np.random.default_rng(0), 85 if dtype == "float32" else 340
+    x, y = (np.exp(rng.uniform(-limit, limit, 100_000)) for _ in "xy")
+    y[:50_000] = x[:50_000] * rng.uniform(-2, 2, 50_000)
+    x, y = x.astype(dtype), y.astype(dtype)
+    actual = np.empty_like(x)
+    two()(x, y, actual)
+    expected = np.hypot(x.astype(np.longdouble), y.astype(np.longdouble))
+    unit = np.spacing(expected.astype(dtype)).astype(np.longdouble)
+    assert 2.0 >= float(np.max(np.abs(actual - expected) / unit))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hypot_of_special_values_is_numpys(dtype: str) -> None:
+    """Infinity wins over NaN, and zero stays zero."""
+    values = np.array([0.0, -0.0, math.inf, -math.inf, math.nan, 3.0, 1e-45], dtype)
+    x, y = (a.ravel() for a in np.meshgrid(values, values))
+    actual = np.empty_like(x)
+    two()(x, y, actual)
+    np.testing.assert_allclose(actual, np.hypot(x, y), rtol=1e-6)

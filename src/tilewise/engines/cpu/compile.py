@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.device.native import sealed, undefined, wrapper_ir
-from tilewise.engines.cpu import exponentials, logarithms, mathlib
+from tilewise.engines.cpu import angles, exponentials, logarithms, mathlib
 from tilewise.engines.cpu.micro import ARGUMENTS, COPY, POINTERS, Block, micro_ir
 from tilewise.engines.cpu.source import Kernel
 
@@ -112,13 +112,14 @@ def namespace() -> dict[str, Any]:
     space: dict[str, Any] = {"__builtins__": builtins, "inf": math.inf, "nan": math.nan}
     space |= {"f4": np.float32, "f8": np.float64, "b1": np.bool_}
     space |= {"i4": np.int32, "i8": np.int64, "np": np, "math": math}
-    for module in (mathlib, exponentials, logarithms):
+    for module in (mathlib, angles, exponentials, logarithms):
         for name, function in vars(module).items():
             if isinstance(function, types.FunctionType):
                 bound = types.FunctionType(function.__code__, space, name)
                 space[name] = njit(bound, **OPTIONS)
     for name in mathlib.BY_WIDTH:
         space[name] = by_width(space[f"{name}_f4"], space[f"{name}_f8"])
+    space["hypot"] = by_width2(space["hypot_f4"], space["hypot_f8"])
     return space | mathlib.LIBM
 
 
@@ -132,4 +133,16 @@ def by_width(narrow: Any, wide: Any) -> Any:
     first, second = lambda x: narrow(x), lambda x: wide(x)  # noqa: PLW0108
     choose = overload(chosen, jit_options=OPTIONS)
     choose(lambda x: first if x == types.float32 else second)
+    return chosen
+
+
+def by_width2(narrow: Any, wide: Any) -> Any:
+    """Return a function of two numbers of one width; see `by_width`."""
+    from numba import types
+    from numba.extending import overload
+
+    chosen = lambda x, y: x  # noqa: E731
+    first, second = lambda x, y: narrow(x, y), lambda x, y: wide(x, y)  # noqa: PLW0108
+    choose = overload(chosen, jit_options=OPTIONS)
+    choose(lambda x, y: first if x == types.float32 else second)
     return chosen

@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewise.device import native
 from tilewise.engines.base import Run
-from tilewise.engines.cpu import exponentials, logarithms, mathlib
+from tilewise.engines.cpu import angles, exponentials, logarithms, mathlib
 from tilewise.engines.cpu.micro import Block, block_of, micro_ir
 from tilewise.engines.cpu.runs import BoundLater, after_blas, over_panels, with_scalars
 from tilewise.engines.cpu.source import Kernel, kernel_for
@@ -31,7 +31,7 @@ PADDING = 32
 PANEL_BYTES = 1 << 22
 """The largest panel of w that a thread packs: k is too deep for more."""
 THREADED_ELEMENTS = 1 << 16
-THREADED_WORK = 1 << 20
+THREADED_WORK = 1 << 22
 """Elements and multiply-adds below which a second thread is not woken in time."""
 ALONE_WORK = 1 << 27
 """Multiply-adds above which one thread is not tried where there are more."""
@@ -192,6 +192,6 @@ REASONS = {
 @cache
 def mathlib_digest() -> str:
     """Return a digest of the functions that kernels call."""
-    modules = (mathlib, exponentials, logarithms)
+    modules = (mathlib, angles, exponentials, logarithms)
     text = "".join(inspect.getsource(module) for module in modules)
     return hashlib.sha256(text.encode(), usedforsecurity=False).hexdigest()

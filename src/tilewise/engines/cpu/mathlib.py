@@ -23,11 +23,11 @@ __all__ = ["BY_WIDTH", "LIBM"]
 inf = math.inf
 BY_WIDTH = (
     "exp", "exp2", "expm1", "tanh", "expit", "erf", "log", "log1p", "log2",
+    "arctan",
 )  # fmt: skip
 """Functions with a vector form of their own for each width: exp_f4, exp_f8, ..."""
 LIBM: dict[str, Any] = {
-    "sin": math.sin, "cos": math.cos, "arctan": math.atan, "hypot": math.hypot,
-    "power": np.power,
+    "sin": math.sin, "cos": math.cos, "power": np.power,
 }  # fmt: skip
 """Functions of the C library, within 1 ulp of it, called element by element."""
 

@@ -116,3 +116,14 @@ def test_what_does_not_fit_is_refused(device):
         array.set(np.zeros(3, np.float32))
     with pytest.raises(ArgumentError, match="basic indexing"):
         array[[0, 1]]
+
+
+@pytest.mark.parametrize("index", [(), (slice(None, None, 2),), (slice(0, 1),)])
+def test_flags(device, index):
+    """The order is told as NumPy tells it."""
+    values = np.zeros((4, 5), np.float32)
+    array = make(device, values)[index]
+
+    expected = values[index].flags.c_contiguous, values[index].T.flags.c_contiguous
+    assert expected == (array.flags.c_contiguous, array.T.flags.c_contiguous)
+    assert array.flags.aligned

@@ -9,6 +9,7 @@ out: arithmetic belongs to the host (`get`) or to kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -18,9 +19,17 @@ from tilewise.errors import ArgumentError
 if TYPE_CHECKING:
     from tilewise.device.emulator.device import EmulatedDevice
 
-__all__ = ["EmulatedArray"]
+__all__ = ["EmulatedArray", "Flags"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What NumPy says of an array's memory."""
+
+    c_contiguous: bool
+    aligned: bool
 
 
 class EmulatedArray:
@@ -67,6 +76,17 @@ class EmulatedArray:
     def nbytes(self) -> int:
         """Return the bytes of all elements."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def flags(self) -> Flags:
+        """Tell whether the elements are in C order and on multiples of their size."""
+        item = self.dtype.itemsize
+        pairs = zip(
+            self.strides, _c_strides(self.shape, self.dtype), self.shape, strict=True
+        )
+        straight = all(have == want or n == 1 for have, want, n in pairs)
+        places = (self.address, *self.strides) if self.size else ()
+        return Flags(straight or not self.size, all(p % item == 0 for p in places))
 
     @property
     def address(self) -> int:

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.device.arrays import EmulatedArray
+from tilewise.device.arrays import EmulatedArray, Flags
 from tilewise.device.chosen import chosen_device
 from tilewise.device.seam import Device
 from tilewise.errors import ArgumentError, EngineError
 
 __all__ = [
     "DeviceView",
-    "Flags",
     "StreamHandle",
     "caller_stream",
     "device_empty",
@@ -34,14 +33,6 @@ __all__ = [
 
 CUDA_KINDS = (2, 13)
 """DLPack's numbers for CUDA memory and for managed memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """What NumPy says of an array's memory."""
-
-    c_contiguous: bool
-    aligned: bool
 
 
 @dataclass(frozen=True, slots=True)

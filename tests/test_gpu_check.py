@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tilewise.device.driver import gpus
+
 pytest.importorskip("numba.cuda")
 pytest.importorskip("cuda.core")
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gpu_check.py"
@@ -58,3 +60,15 @@ def test_without_a_gpu(monkeypatch, tmp_path):
 
     assert (1, True) == (status, record.exists())
     assert "reason=there is no GPU: --dry-run" in lines[0]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpus(), reason="there is no CUDA driver or no GPU here")
+@pytest.mark.timeout(600)
+def test_on_a_gpu(tmp_path):
+    """Every check passes on a GPU, and the record has a row for each."""
+    record = tmp_path / "record.jsonl"
+    status, lines = checked("--out", str(record), timeout=540)
+
+    assert 0 == status, lines
+    assert len(record.read_text().splitlines()) == len(lines) - 1

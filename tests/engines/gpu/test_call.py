@@ -10,6 +10,7 @@ import pytest
 from tilewise import tuned_kernel
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
+from tilewise.device.driver import gpus
 from tilewise.errors import StoreWarning
 from tilewise.store.stack import open_store
 
@@ -149,3 +150,19 @@ def test_an_artifact_that_does_not_load():
 
     assert dense(*args).tolist() == found.tolist()
     assert 1 == kernel.stats.compiles
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpus(), reason="there is no CUDA driver or no GPU here")
+@pytest.mark.parametrize("pin", PINS)
+def test_cupy_arrays(pin, monkeypatch):
+    """CuPy's arrays are used in place, on its current stream, and come back as such."""
+    cupy = pytest.importorskip("cupy")
+    monkeypatch.setenv("TILEWISE_DEVICE", "auto")
+    args = integers(33, 20), integers(20, 17), integers(17)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        found = pinned(dense, pin)(*map(cupy.asarray, args))
+        stream.synchronize()
+
+    assert isinstance(found, cupy.ndarray)
+    assert dense(*args).tolist() == found.get().tolist()

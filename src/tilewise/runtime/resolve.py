@@ -42,6 +42,7 @@ from tilewise.runtime.judge import (
 )
 from tilewise.runtime.question import Question
 from tilewise.settings import current
+from tilewise.store.decisions import merge_tables
 from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
 
@@ -297,7 +298,7 @@ class Resolver:
             if mode != "off" and not (decision.contended and self.is_clean(problem)):
                 kept = store.keep_decisions(table)
                 store.add_rows(measurement_rows(key, decision))
-            self.tables[key] = kept or merged(self.tables.get(key), table)
+            self.tables[key] = kept or merge_tables(self.tables.get(key), table)
 
     def is_clean(self, problem: Problem) -> bool:
         """Say whether a decision for a problem is stored that no load disturbed."""
@@ -321,13 +322,6 @@ def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
         for c in decision.candidates
         if c.timing is not None
     ]
-
-
-def merged(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
-    """Put new decisions before the old ones of other regions."""
-    regions = {d.region for d in new.decisions}
-    rest = tuple(d for d in old.decisions if d.region not in regions) if old else ()
-    return DecisionTable(new.key, new.kernel_name, new.decisions + rest)
 
 
 def case_of(question: Question, problem: Problem) -> Case:

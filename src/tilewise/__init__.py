@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tilewise.api.emulate import Emulation, emulate
     from tilewise.api.explain import Explanation, TuneReport
     from tilewise.api.kernel import TunedKernel
+    from tilewise.api.program_cache import ProgramCache
+    from tilewise.api.raw import RawKernel
     from tilewise.api.report import Report, report
     from tilewise.build.code_version import code_version
     from tilewise.device.fingerprint import hw_fingerprint
@@ -45,6 +47,8 @@ __all__ = [
     "Emulation",
     "EngineError",
     "Explanation",
+    "ProgramCache",
+    "RawKernel",
     "Report",
     "SettingError",
     "StoreWarning",
@@ -72,6 +76,8 @@ HOMES = {
     "DecisionStore": "tilewise.api.decision_store",
     "Emulation": "tilewise.api.emulate",
     "Explanation": "tilewise.api.explain",
+    "ProgramCache": "tilewise.api.program_cache",
+    "RawKernel": "tilewise.api.raw",
     "Report": "tilewise.api.report",
     "TuneReport": "tilewise.api.explain",
     "TunedKernel": "tilewise.api.kernel",

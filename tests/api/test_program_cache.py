@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tilewise import ProgramCache
 from tilewise.api import program_cache
-from tilewise.api.program_cache import ProgramCache
 from tilewise.errors import EngineError, StoreWarning
 
 core = pytest.importorskip("cuda.core")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewise.api.raw import RawKernel
+from tilewise import RawKernel
 from tilewise.api.raw_build import header_closure
 from tilewise.device.chosen import chosen_device
 from tilewise.errors import ArgumentError, EngineError

@@ -167,7 +167,8 @@ import sys
 import tilewise
 from tilewise.engines.numba_cuda.engine import NumbaCudaEngine
 from tilewise.engines.cuda_cpp.engine import CudaCppEngine
-import tilewise.api.raw, tilewise.api.program_cache, tilewise.api.build_ahead
+import tilewise.api.build_ahead
+from tilewise import ProgramCache, RawKernel
 NumbaCudaEngine(), CudaCppEngine()
 print([name for name in ("numba", "cupy", "cuda.core", "cuda") if name in sys.modules])
 """

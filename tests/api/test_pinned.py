@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tilewise import EngineError, tuned_kernel
 from tilewise.runtime.process import resolver
+from tilewise.runtime.question import ask
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "relu": lambda x, w, b: np.maximum(x @ w + b, 0),
@@ -91,7 +92,7 @@ def test_a_forced_method_gives_the_functions_values(
 def variants(name: str) -> list[Any]:
     """Return the CPU variants that there are for a kernel at common arguments."""
     args = [np.ones((8, 8)), np.ones((8, 8)), np.ones(8)]
-    question = TUNED[name]._question(tuple(args), (None,) * 3, "float64", "host")
+    question = ask(TUNED[name]._subject, tuple(args))
     engine, target = resolver().workshop.engines["cpu"], resolver().workshop.target_of
     assert question.problem is not None
     return list(engine.variants(question.problem, target("cpu")))

@@ -15,28 +15,25 @@ from tilewise.api.checks import (
     check_device_out,
     check_out,
     checked_parameters,
-    checked_tuning,
     into_reference,
 )
 from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel, Proxy
-from tilewise.api.progress import progress_of
 from tilewise.api.registry import register
-from tilewise.api.shapes import arguments_at, default_forms
-from tilewise.errors import ArgumentError, EngineError, SettingError
-from tilewise.model.resolution import REFERENCE, Resolution
+from tilewise.api.shapes import default_forms, question_at
+from tilewise.api.tuning import tune
+from tilewise.errors import ArgumentError, EngineError
+from tilewise.model.resolution import REFERENCE
 from tilewise.model.spec import Spec
 from tilewise.model.standin import Standin, store
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Dispatcher, Entry, python_key, run_entry
-from tilewise.runtime.load import entry_for, reference_entry, settle
-from tilewise.runtime.question import Options, Question, Subject, ask
-from tilewise.runtime.resolve import Resolver, mode_of
+from tilewise.runtime.load import entry_for, reference_entry
+from tilewise.runtime.question import Options, Subject, ask
+from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
 
 __all__ = ["TunedKernel"]
-
-ALLOWED = 'auto or force, and no tuning("off"), to tune'
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -153,30 +150,18 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         Takes the kernel's arguments, or sizes (m, n, k) with a dtype. Raises
         ArgumentError when neither is complete.
         """
-        question = self._question(args, (m, n, k), dtype, residency)
+        question = question_at(self._subject, args, (m, n, k), dtype, residency)
         resolution = self._resolver().look(question, self._pin)
         return Explanation(self._subject.name, resolution)
 
     def variants(self, *args: Any) -> list[Variant]:
         """Return the variants that could serve these arguments, the reference first."""
-        question = self._question(args, (None, None, None), "float32", "host")
+        question = ask(self._subject, self._subject.bind(args, {}))
         if question.problem is None:
             return [REFERENCE]
         resolver = self._resolver()
         able, _ = resolver.workshop.survey(question.problem, resolver.allowed(question))
         return [REFERENCE, *able]
-
-    def _question(
-        self, args: tuple[Any, ...], sizes: Sequence[int | None], dtype: Any, place: str
-    ) -> Question:
-        if not args:
-            if None in sizes:
-                raise ArgumentError(
-                    f"{self._subject.name}: give its arguments, or m=, n= and k="
-                )
-            whole = [int(cast(int, size)) for size in sizes]
-            args = arguments_at(self._subject, whole, dtype, place)
-        return ask(self._subject, self._subject.bind(args, {}))
 
     # What is run.
 
@@ -224,36 +209,13 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         the report says so. Raises SettingError when
         TILEWISE_TUNE=off or TILEWISE_READONLY forbids writing.
         """
-        problems = checked_tuning(args, shapes, budget_s)
-        resolutions: list[Resolution] = []
-        show = progress_of(self._subject.name, len(problems), progress)
-        interrupted = False
-        with show.shown():
-            for sizes in problems:
-                question = self._question(args, sizes, dtype, residency)
-                if mode_of(question) == "off":
-                    raise SettingError("TILEWISE_TUNE", "off", ALLOWED)
-                show.begin("x".join(map(str, sizes)) if args == () else "")
-                try:
-                    resolutions.append(self._tuned(question, force, budget_s))
-                except KeyboardInterrupt:
-                    interrupted = True
-                    break
-                show.end(resolutions[-1])
+        report = tune(
+            self._subject, self._resolver(), self._tally, args, shapes=shapes,
+            dtype=dtype, residency=residency, force=force, budget_s=budget_s,
+            progress=progress,
+        )  # fmt: skip
         self._clear()
-        return TuneReport(self._subject.name, tuple(resolutions), interrupted)
-
-    def _tuned(
-        self, question: Question, force: bool, budget_s: float | None
-    ) -> Resolution:
-        """Measure a question unless it is decided, and say what is decided then."""
-        resolver = self._resolver()
-        resolution = resolver.look(question)
-        if not resolution.final and (force or resolution.grade != "measured"):
-            with resolver.tuning:
-                settle(resolver, question, self._tally, budget_s)
-            resolution = resolver.look(question)
-        return resolution
+        return report
 
     def bind(self, *args: Any, constant: Sequence[str] = ()) -> BoundKernel:
         """

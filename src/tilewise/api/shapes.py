@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from tilewise.errors import ArgumentError
 from tilewise.model.spec import Spec
 from tilewise.model.trace import ArgForm
 from tilewise.runtime.dispatch import NUMBERS, is_static
-from tilewise.runtime.question import Subject
+from tilewise.runtime.question import Question, Subject, ask
 
-__all__ = ["arguments_at", "default_forms", "parse_signature"]
+__all__ = ["arguments_at", "default_forms", "parse_signature", "question_at"]
 
 Axes = tuple[str, ...]
 
@@ -77,6 +77,26 @@ def form_of(subject: Subject, name: str, dtype: str, ndim: int) -> ArgForm:
         if type(default) in NUMBERS:
             return ArgForm("scalar", type(default).__name__)
     return ArgForm("array", dtype, ndim)
+
+
+def question_at(
+    subject: Subject,
+    args: tuple[Any, ...],
+    sizes: Sequence[int | None],
+    dtype: Any = "float32",
+    residency: str = "host",
+) -> Question:
+    """
+    Put arguments as a question, or those that are made for sizes (m, n, k).
+
+    Raises ArgumentError when neither is complete.
+    """
+    if not args:
+        if None in sizes:
+            raise ArgumentError(f"{subject.name}: give its arguments, or m=, n= and k=")
+        whole = [int(cast(int, size)) for size in sizes]
+        args = arguments_at(subject, whole, dtype, residency)
+    return ask(subject, subject.bind(args, {}))
 
 
 def arguments_at(

@@ -24,7 +24,7 @@ from tilewise.runtime.question import Question
 from tilewise.runtime.resolve import Resolver, is_passing, mode_of
 from tilewise.runtime.tally import Tally
 
-__all__ = ["entry_for", "reference_entry", "saving_us", "settle"]
+__all__ = ["entry_for", "reference_entry", "saving_us", "settled"]
 
 
 def entry_for(
@@ -45,11 +45,9 @@ def entry_for(
     if wants_tuning(question, resolution):
         if resolver.tuning.acquire(blocking=False):
             try:
-                if wants_tuning(question, resolver.look(question, pin)):
-                    settle(resolver, question, tally, None)
+                resolution = settled(resolver, question, tally)
             finally:
                 resolver.tuning.release()
-            resolution = resolver.look(question, pin)
         else:
             lasting = False
     if not resolution.final and resolution.grade != "measured":
@@ -65,14 +63,27 @@ def wants_tuning(question: Question, resolution: Resolution) -> bool:
     return mode != "off" and undecided and not resolution.final
 
 
-def settle(
-    resolver: Resolver, question: Question, tally: Tally, budget_s: float | None
-) -> None:
-    """Measure a question and count what it cost."""
-    begun = time.perf_counter()
-    if resolver.settle(question, tally.built, budget_s) is not None:
-        tally.tunings += 1
-    tally.tuning_ms += 1e3 * (time.perf_counter() - begun)
+def settled(
+    resolver: Resolver,
+    question: Question,
+    tally: Tally,
+    force: bool = False,
+    budget_s: float | None = None,
+) -> Resolution:
+    """
+    Measure a question unless it is decided, and return what is decided then.
+
+    Waits for a thread that measures. What it cost is counted.
+    """
+    with resolver.tuning:
+        resolution = resolver.look(question)
+        if resolution.final or not (force or wants_tuning(question, resolution)):
+            return resolution
+        begun = time.perf_counter()
+        if resolver.settle(question, tally.built, budget_s) is not None:
+            tally.tunings += 1
+        tally.tuning_ms += 1e3 * (time.perf_counter() - begun)
+        return resolver.look(question)
 
 
 def loaded(

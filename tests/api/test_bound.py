@@ -178,3 +178,49 @@ def test_a_bound_huge_int_is_numpys() -> None:
     out = np.empty((8, 6), "f4")
     assert close(bound(x, 2**70), dense.reference(x, w, 2**70))
     assert close(bound(x, 2**70, out=out), dense.reference(x, w, 2**70))
+
+
+def packed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count how often w is packed, in the list that is returned."""
+    from tilewise.engines.cpu import runs
+
+    packings: list[int] = []
+    pack = runs.packed_by_numpy
+
+    def counted(w: Any, block: Any) -> Any:
+        packings.append(1)
+        return pack(w, block)
+
+    monkeypatch.setattr(runs, "packed_by_numpy", counted)
+    return packings
+
+
+@pytest.mark.parametrize("shape", [(8, 5), (5,), (2, 3, 5)], ids=str)
+def test_a_constant_w_is_packed_once(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls run on the panels made at bind, also those of a batch or a vector."""
+    _, w, b = inputs()
+    x = np.random.default_rng(3).standard_normal(shape).astype("f4")
+    kernel = tuned_kernel(dense.reference)
+    kernel.pin("cpu/packed threads=1")
+    packings = packed(monkeypatch)
+    bound = kernel.bind(x, w, b, constant=("w", "b"))
+    results = [bound(x), bound(2 * x), bound(x)]
+    assert 1 == len(packings)
+    assert all(
+        close(result, dense.reference(arg, w, b))
+        for result, arg in zip(results, (x, 2 * x, x), strict=True)
+    )
+
+
+def test_an_update_packs_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The panels are those of the new w."""
+    x, w, b = inputs()
+    kernel = tuned_kernel(dense.reference)
+    kernel.pin("cpu/packed threads=1")
+    packings = packed(monkeypatch)
+    bound = kernel.bind(x, w, b, constant=("w", "b"))
+    bound.update(w=2 * w)
+    assert close(bound(x), dense.reference(x, 2 * w, b))
+    assert 2 == len(packings)

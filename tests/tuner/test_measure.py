@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.tuner import contestants as c
 from tests.tuner.simulated import Machine
+from tilewise.engines.base import Run
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 from tilewise.tuner.clock import WALL, Clock
@@ -232,3 +235,25 @@ def test_a_cold_cache_rotates_the_arguments() -> None:
 
     sampler(c.entry(run), c.case(), WALL, "cold")(4)
     assert 4 == len(set(seen))
+
+
+def test_a_bound_case_is_timed_bound() -> None:
+    """Constants are prepared once, outside the time; the bound run is what is timed."""
+
+    class Packing:
+        bound = called = 0
+
+        def bind(self, args: Sequence[Any]) -> Run:
+            self.bound += 1
+            return self.run
+
+        def run(self, *args: Any) -> Any:
+            self.called += 1
+            return args[-1]
+
+        def __call__(self, *args: Any) -> Any:
+            raise AssertionError("it packs at each call")
+
+    packing = Packing()
+    sampler(c.Contestant(A, packing), c.case(bound=True), WALL)(3)
+    assert (1, 3) == (packing.bound, packing.called)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tilewise.model.problem import Problem
 from tilewise.model.variant import Artifact, Target, Variant
 
-__all__ = ["Engine", "Run"]
+__all__ = ["Bindable", "Engine", "Run", "bound_run"]
 
 Run = Callable[..., Any]
 """
@@ -18,6 +18,37 @@ run(*args, out): the kernel's arguments in order, then the array to fill.
 it. A run is valid for the problem that it was loaded for, at any sizes with the
 same forms. It returns `out` and never writes an argument.
 """
+
+
+class Bindable(Protocol):
+    """
+    A run of a problem with constants that prepares them once.
+
+    Called without `bind`, it prepares them at each call: any arguments are right.
+    """
+
+    def __call__(self, *args: Any) -> Any:
+        """Fill and return the last argument."""
+        ...
+
+    def bind(self, args: Sequence[Any]) -> Run:
+        """
+        Pack or move the constants among a call's arguments and return the run to use.
+
+        `args` are all of the kernel's arguments, without `out`; which are constant
+        the problem said when the run was loaded. Sizes are those of `args` from then
+        on, so that buffers are allocated here. The bound run is called as a run is,
+        with every argument, but need not look at those that are constant: later
+        writes to them are not seen. Several threads may call it at once. It owns
+        what it made, and letting go of it frees that.
+        """
+        ...
+
+
+def bound_run(run: Run | Bindable, args: Sequence[Any]) -> Run:
+    """Bind a run to a call's constants where its engine offers that."""
+    bind: Callable[[Sequence[Any]], Run] | None = getattr(run, "bind", None)
+    return run if bind is None else bind(args)
 
 
 class Engine(Protocol):

@@ -8,7 +8,7 @@ A fold is a set of views, never a copy: "batch" makes one matrix of x's leading 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,24 +81,55 @@ def fold_operand(fold: str, view: Any, shape: tuple[int, ...]) -> Any:
     return view.reshape(math.prod(lead), last)
 
 
-def folded_run(
-    run: Callable[..., Any], spec: Spec, fold: str, shape: tuple[int, ...]
-) -> Callable[..., Any]:
-    """Let a run for matrices serve the caller's own shapes."""
-    if not fold:
-        return run
-    x_at, w_at = spec.x.position, spec.w.position
-    places = [operand.position for operand in spec.operands]
+class Folded:
+    """
+    A run for matrices that serves the caller's own shapes.
 
-    def folded(*args_out: Any) -> Any:
-        *args, out = args_out
-        args[x_at], args[w_at], _ = unfolded(fold, args[x_at], args[w_at])
-        for place in places:
-            args[place] = fold_operand(fold, args[place], shape)
+    Bound, it binds the run for matrices.
+    """
+
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        spec: Spec,
+        fold: str,
+        shape: tuple[int, ...],
+    ) -> None:
+        self._run, self._about = run, (spec, fold, shape)
+
+    def __call__(self, *args_out: Any) -> Any:
+        """Fill and return the last argument."""
+        spec, out = self._about[0], args_out[-1]
+        args = self.folded(args_out[:-1])
+        rows = args[spec.x.position].shape[0]
+        columns = args[spec.w.position].shape[1]
         whole = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
-        run(*args, whole.reshape(args[x_at].shape[0], args[w_at].shape[1]))
+        self._run(*args, whole.reshape(rows, columns))
         if whole is not out:
             np.copyto(out, whole)
         return out
 
-    return folded
+    def bind(self, args: Sequence[Any]) -> Callable[..., Any]:
+        """Bind the run for matrices, if it can be bound."""
+        bind = getattr(self._run, "bind", None)
+        if bind is None:
+            return self
+        return Folded(bind(self.folded(args)), *self._about)
+
+    def folded(self, args: Sequence[Any]) -> list[Any]:
+        """Return the arguments as the run takes them."""
+        spec, fold, shape = self._about
+        found = list(args)
+        x_at, w_at = spec.x.position, spec.w.position
+        found[x_at], found[w_at], _ = unfolded(fold, found[x_at], found[w_at])
+        for operand in spec.operands:
+            at = operand.position
+            found[at] = fold_operand(fold, found[at], shape)
+        return found
+
+
+def folded_run(
+    run: Callable[..., Any], spec: Spec, fold: str, shape: tuple[int, ...]
+) -> Callable[..., Any]:
+    """Let a run for matrices serve the caller's own shapes."""
+    return Folded(run, spec, fold, shape) if fold else run

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines.base import Run
+from tilewise.engines.base import Run, bound_run
 from tilewise.errors import EngineError
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
@@ -100,6 +100,8 @@ def loaded(
             break
         try:
             run, _ = resolver.prepared(variant, problem, tally.built)
+            if problem.constants:
+                run = bound_run(run, question.args)
         except EngineError as error:
             if pin is not None:
                 raise

@@ -337,4 +337,5 @@ def case_of(question: Question, problem: Problem) -> Case:
         depth=problem.k,
         tolerance=question.subject.options.tolerance,
         point=problem.point,
+        bound=bool(problem.constants),
     )

@@ -42,7 +42,8 @@ class Case:
     k of its dot products; 0 says that there are none, and then only the caller's
     arguments are tried, since others may break what the function assumes.
     `tolerance` replaces the bound on the error: a number (relative and absolute), a
-    pair (relative, absolute), or a callable of (actual, expected).
+    pair (relative, absolute), or a callable of (actual, expected). A `bound` case is
+    timed with its constants prepared, as a bound kernel runs it.
     """
 
     args: tuple[Any, ...]
@@ -53,6 +54,7 @@ class Case:
     depth: int
     tolerance: object = None
     point: Point = ()
+    bound: bool = False
 
 
 def filling(case: Case) -> Contestant:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engines.base import bound_run
 from tilewise.model.measurement import Protocol, Timing
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
@@ -125,11 +126,14 @@ class Outcome:
         return Timing(found.median, low, high, len(taken), protocol, self.busy)
 
 
-def caller(contestant: Contestant, case: Case) -> Callable[..., Any]:
+def caller(
+    contestant: Contestant, case: Case, args: Sequence[Any]
+) -> Callable[..., Any]:
     """Return what a user's call comes to: the reference, or an output and a run."""
     if contestant.variant == REFERENCE:
         return case.reference
-    run, shape, dtype, empty = contestant.run, case.shape, case.dtype, np.empty
+    shape, dtype, empty = case.shape, case.dtype, np.empty
+    run = bound_run(contestant.run, args) if case.bound else contestant.run
 
     def call(*args: Any) -> Any:
         return run(*args, empty(shape, dtype))
@@ -141,14 +145,15 @@ def sampler(
     contestant: Contestant, case: Case, clock: Clock, cache: str = "warm"
 ) -> Sampler:
     """Time a contestant in this process, on copies of the caller's arguments."""
-    call = caller(contestant, case)
-    sets = cycle([copies(case) for _ in range(rotation(case, cache))])
+    turns = [copies(case) for _ in range(rotation(case, cache))]
+    # Lazy: what fails to bind fails in its lane.
+    sets = cycle((caller(contestant, case, args), args) for args in turns)
     read = clock.read
 
     def sample(calls: int) -> float:
         taken = [next(sets) for _ in range(calls)]
         begun = read()
-        for args in taken:
+        for call, args in taken:
             call(*args)
         return read() - begun
 

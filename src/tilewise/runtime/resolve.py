@@ -96,7 +96,7 @@ class Resolver:
     def renew_locks(self) -> None:
         """Replace locks that another thread may have held when a child was forked."""
         self.lock, self.tuning = threading.RLock(), threading.RLock()
-        self.workshop.lock = threading.RLock()
+        self.workshop.renew_locks()
 
     def drop(self, kernels: set[str]) -> None:
         """Drop the decisions of some specs, by digest, from memory."""

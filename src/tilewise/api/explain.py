@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tilewise.api.explain_text import candidates_of, distance, explained, tuned
 from tilewise.model.decision import Region
 from tilewise.model.measurement import Candidate
-from tilewise.model.resolution import REFERENCE, Resolution
+from tilewise.model.resolution import Resolution
 from tilewise.model.variant import Variant
 from tilewise.runtime.tally import Tally
 
-__all__ = [
-    "Explanation",
-    "Stats",
-    "TuneReport",
-    "aligned",
-    "candidate_rows",
-    "stats_of",
-]
+__all__ = ["Explanation", "Stats", "TuneReport", "stats_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +42,15 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a call would run and why; `str()` is for people."""
+    """
+    What a call would run and why; `str()` is for people.
+
+    `assumed` is the signature by which arguments were made where none is stated.
+    """
 
     kernel: str
     resolution: Resolution
+    assumed: str = ""
 
     @property
     def variant(self) -> Variant:
@@ -75,27 +75,19 @@ class Explanation:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """Every variant that was looked at, with figures or the reason why not."""
-        decided = self.resolution.decision
-        found = list(decided.candidates) if decided else []
-        seen = {c.variant for c in found}
-        return (*found, *(c for c in self.resolution.rejected if c.variant not in seen))
+        return candidates_of(self.resolution)
 
     def __str__(self) -> str:
-        lines = [f"{self.kernel}: {self.variant} ({self.grade})", f"  {self.reason}"]
-        problem = self.resolution.problem
-        if problem is not None:
-            sizes = ", ".join(f"{axis}={size}" for axis, size in problem.point)
-            lines += [f"  problem: {sizes}", f"  {problem.label}"]
-        if self.region is not None:
-            lines.append("  region: " + ", ".join(map(str, self.region)))
-        lines += ["  " + row for row in aligned(candidate_rows(self))]
-        return "\n".join(lines)
+        lines = explained(self.resolution, self.assumed)
+        title = f"{self.kernel}: {self.variant} ({self.grade})"
+        return "\n".join([title, *(f"  {line}" for line in lines)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts as plain values for JSON."""
         import msgspec
 
-        decided = self.resolution.decision
+        decided, problem = self.resolution.decision, self.resolution.problem
+        away = distance(problem.point, decided.point) if problem and decided else None
         return {
             "kernel": self.kernel,
             "variant": str(self.variant),
@@ -103,8 +95,16 @@ class Explanation:
             "reason": self.reason,
             "region": [str(span) for span in self.region or ()],
             "point": dict(decided.point) if decided else None,
+            "distance": away if away != math.inf else None,
+            "made": decided.made_utc if decided else None,
+            "ties": [str(v) for v in decided.ties] if decided else [],
             "regret": decided.regret if decided else None,
-            "candidates": msgspec.to_builtins(self.candidates),
+            "contended": decided.contended if decided else None,
+            "assumed": self.assumed or None,
+            "candidates": [
+                {**msgspec.to_builtins(one), "variant": str(one.variant)}
+                for one in self.candidates
+            ],
         }
 
 
@@ -124,66 +124,24 @@ def stats_of(tally: Tally) -> Stats:
     )
 
 
-def candidate_rows(explanation: Explanation) -> list[tuple[str, ...]]:
-    """Return a heading and one row per candidate, all text."""
-    decided = explanation.resolution.decision
-    ties = set(decided.ties) if decided else set()
-    base = next(
-        (c.timing for c in explanation.candidates if c.variant == REFERENCE), None
-    )
-    rows: list[tuple[str, ...]] = [
-        ("variant", "median", "95 % interval", "speed", "status")
-    ]
-    for candidate in explanation.candidates:
-        time = candidate.timing
-        figures = ("-", "-", "-")
-        if time is not None:
-            speed = f"{base.median_us / time.median_us:.2f}x" if base else "-"
-            span = f"{microseconds(time.low_us)} .. {microseconds(time.high_us)}"
-            figures = (microseconds(time.median_us), span, speed)
-        status = candidate.status
-        if candidate.variant == explanation.variant:
-            status = "chosen"
-        elif candidate.variant in ties:
-            status = "tied"
-        told = f"{status}: {candidate.reason}" if candidate.reason else status
-        rows.append((str(candidate.variant), *figures, told))
-    return rows if len(rows) > 1 else []
-
-
-def microseconds(value: float) -> str:
-    """Write a time with its unit."""
-    return f"{value:.2f} us" if value < 1e3 else f"{value / 1e3:.2f} ms"
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Align rows of text in columns."""
-    if not rows:
-        return []
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    return [
-        "  ".join([c.ljust(w) for c, w in zip(row, widths, strict=False)] + [row[-1]])
-        for row in rows
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class TuneReport:
     """
     The resolutions after a tuning, one per problem; `str()` is a table.
 
-    `interrupted` says that Ctrl-C ended it before the last problem.
+    `interrupted` says that Ctrl-C ended it before the last problem; `assumed` is the
+    signature by which arguments were made where none is stated.
     """
 
     kernel: str
     resolutions: tuple[Resolution, ...]
     interrupted: bool = False
+    assumed: str = ""
 
     def __str__(self) -> str:
-        parts = [str(Explanation(self.kernel, r)) for r in self.resolutions]
+        count = len(self.resolutions)
+        title = f"{self.kernel}: {count} problem{'s' * (count != 1)}"
         if self.interrupted:
-            parts.append(
-                f"{self.kernel}: interrupted; what stands above is kept, "
-                f"{len(self.resolutions)} problems"
-            )
-        return "\n\n".join(parts)
+            title += ", then interrupted: what is decided is kept"
+        lines = tuned(self.resolutions, self.assumed)
+        return "\n".join([title, *(f"  {one}".rstrip() for one in lines)]).rstrip()

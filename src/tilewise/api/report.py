@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewise.api.explain import Stats, aligned
+from tilewise.api.explain import Stats
+from tilewise.api.explain_text import aligned
 from tilewise.api.registry import kernels
 
 __all__ = ["Report", "report"]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewise.api.explain import aligned
+from tilewise.api.explain_text import aligned
 from tilewise.model.decision import DecisionTable
 from tilewise.model.resolution import REFERENCE
 

@@ -33,6 +33,13 @@ class Form:
         """Write dtype, kind and layout."""
         return f"{self.dtype} {self.kind} {self.layout}"
 
+    @property
+    def told(self) -> str:
+        """The form for people, such as `(m,k) float32` or `(n,) float64 strided`."""
+        axes = {"m": "(m,1)", "n": "(n,)", "1": "()"}.get(self.kind)
+        order = {"C": "", "F": " in Fortran order", "S": " strided"}[self.layout]
+        return f"{axes or '(' + ','.join(self.kind) + ')'} {self.dtype}{order}"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -64,7 +71,7 @@ class Problem:
     def label(self) -> str:
         """The combination that one decision table is for, in words."""
         names = (self.spec.x, self.spec.w, *self.spec.operands)
-        arrays = (f"{o.name}: {f}" for o, f in zip(names, self.forms, strict=True))
+        arrays = (f"{o.name} {f.told}" for o, f in zip(names, self.forms, strict=True))
         bound = f", bound {self.constants}" if self.constants else ""
         return f"{', '.join(arrays)}; {self.residency}, {self.precision}{bound}"
 

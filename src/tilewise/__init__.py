@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tilewise.device.fingerprint import hw_fingerprint
     from tilewise.device.host import array_location
     from tilewise.device.provenance import provenance, provenance_changed
-    from tilewise.runtime.resolve import tuning
+    from tilewise.runtime.mode import tuning
 
 __all__ = [
     "ArgumentError",
@@ -89,7 +89,7 @@ HOMES = {
     "provenance_changed": "tilewise.device.provenance",
     "report": "tilewise.api.report",
     "tuned_kernel": "tilewise.api.decorator",
-    "tuning": "tilewise.runtime.resolve",
+    "tuning": "tilewise.runtime.mode",
 }
 
 

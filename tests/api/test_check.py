@@ -95,7 +95,7 @@ def test_ptx_and_cuda_files():
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("no_such_module_here:k", "can't be imported"),
+        ("no_such_module_here:k", "can't import"),
         ("missing.py:k", "no file"),
         ("tilewise.errors:k", "has no 'k'"),
         ("tilewise.errors:", "names no kernel"),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tilewise import ArgumentError, tuned_kernel
-from tilewise.api.shapes import arguments_at, parse_signature
+from tilewise.api.shapes import arguments_at, assumption, parse_signature
+from tilewise.device.arrays import EmulatedArray
 
 
 @tuned_kernel
@@ -65,3 +66,62 @@ def test_sizes_below_zero_are_refused() -> None:
     """The error shows them."""
     with pytest.raises(ArgumentError, match="below zero"):
         arguments_at(plain._subject, (2, -3, 4), "f4", "host")
+
+
+def test_what_is_assumed_is_written_as_a_signature() -> None:
+    """The transposed factor, the row and the number that keeps its default."""
+    assert "(k,m),(k,n),(n),()->(m,n)" == assumption(plain._subject, None)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given"), [(residual, None), (plain, "(k,m),(k,n),(m,n),()->(m,n)")]
+)
+def test_a_stated_signature_assumes_nothing(kernel: Any, given: str | None) -> None:
+    """The decorator's or the caller's is what is used."""
+    assert "" == assumption(kernel._subject, given)
+
+
+def test_a_callers_signature_makes_the_arguments() -> None:
+    """What the decorator leaves open is stated by who asks."""
+    args = arguments_at(
+        plain._subject, (2, 3, 4), "f4", "host", "(k,m),(k,n),(m,n),()->(m,n)"
+    )
+    assert (2, 3) == args[2].shape
+
+
+def test_the_report_says_what_was_assumed() -> None:
+    """Both explain and tune name the signature that they took."""
+    told = str(plain.explain(m=8, n=8, k=8))
+    assert "(k,m),(k,n),(n),()->(m,n): assumed" in told
+    report = plain.tune(shapes=[(8, 8, 8)], budget_s=0.01)
+    assert "(k,m),(k,n),(n),()->(m,n): assumed" in str(report)
+
+
+def test_device_arguments_hold_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """residency="device" copies the host's arguments to the device in use."""
+    monkeypatch.setenv("TILEWISE_DEVICE", "emulated")
+    x, *_ = arguments_at(plain._subject, (2, 3, 4), "f4", "device")
+    assert isinstance(x, EmulatedArray)
+    host, *_ = arguments_at(plain._subject, (2, 3, 4), "f4", "host")
+    assert np.array_equal(host, x.get())
+
+
+def test_tuning_on_the_emulated_device_says_that_it_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The report has the reason in place of times."""
+    monkeypatch.setenv("TILEWISE_DEVICE", "emulated")
+    report = plain.tune(shapes=[(8, 8, 8)], residency="device")
+    assert "the emulated device decides nothing" in " ".join(str(report).split())
+
+
+@pytest.mark.parametrize(
+    ("residency", "word"), [("device", "no CUDA device"), ("moon", "host or device")]
+)
+def test_a_residency_that_is_not_here_is_refused(
+    monkeypatch: pytest.MonkeyPatch, residency: str, word: str
+) -> None:
+    """The error says what is there, or what the words are."""
+    monkeypatch.setenv("TILEWISE_DEVICE", "none")
+    with pytest.raises(ArgumentError, match=word):
+        arguments_at(plain._subject, (2, 3, 4), "f4", residency)

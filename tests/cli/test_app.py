@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tilewise.store.records import SCHEMA, frame
+
 MODULE = """
 import numpy as np
 from tilewise import tuned_kernel
@@ -18,6 +20,11 @@ from tilewise import tuned_kernel
 @tuned_kernel(budget_s=0.05)
 def dense(x, w, b):
     return np.maximum(x @ w + b, 0)
+
+class Layer:
+    @tuned_kernel(budget_s=0.05)
+    def forward(self, x):
+        return np.maximum(x @ self.w + self.b, 0)
 """
 BLOCK = "import sys; sys.modules['numba'] = None; "
 RUN = "from tilewise.cli.app import main; main()"
@@ -36,8 +43,10 @@ def tilewise(
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Return a directory with a module of kernels."""
+    """Return a directory with a module of kernels and a bundle of a newer schema."""
     (tmp_path / "mine.py").write_text(MODULE)
+    newer = frame("bundle", b"", schema=SCHEMA + 1)
+    (tmp_path / "newer.tw").write_bytes(newer)
     return tmp_path
 
 
@@ -87,9 +96,17 @@ def test_demo_clears_and_changes_with_the_epilogue(tmp_path: Path) -> None:
         (("tune", "mine:other", "--shapes", "4x4x4"), "it has dense"),
         (("tune", "mine", "--shapes", "4x4"), "is not MxNxK"),
         (("tune", "mine", "--shapes", "4x4x4", "--budget", "0"), "budget"),
+        (("tune", "mine", "--shapes", "4x4x-4"), "is not MxNxK"),
+        (("tune", "mine:Layer.w", "--shapes", "4x4x4"), "no attribute 'w'"),
+        (("tune", "mine", "--shapes", "4x4x4", "--residency", "moon"), "host or"),
+        (("tune", "mine", "--shapes", "4x4x4", "--signature", "(m)"), "(m,k),(k,n)"),
+        (("tune", "nowhere.py", "--shapes", "4x4x4"), "no file nowhere.py"),
         (("explain", "mine", "--shape", "4x4x4"), "MODULE:NAME"),
         (("show", "nothing"), "nothing is decided"),
         (("cache", "import", "mine.py"), "no record"),
+        (("cache", "import", "newer.tw"), "of a newer schema"),
+        (("cache", "import", "none.tw"), "none.tw"),
+        (("cache", "export", "none/all.tw"), "can't write none/all.tw"),
         (("frobnicate",), "No such command"),
     ],
     ids=" ".join,
@@ -102,6 +119,16 @@ def test_usage_errors_are_one_line_and_exit_code_2(
     assert 2 == done.returncode
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_method_is_tuned_by_its_class(project: Path) -> None:
+    """What it reads from self is taken for arrays, and the table says so."""
+    words = ("mine:Layer.forward", "--shapes", "8x8x8", "--json")
+    done = tilewise(project, "tune", *words)
+    assert 0 == done.returncode, done.stderr
+    (told,) = json.loads(done.stdout)
+    assert ("Layer.forward", "measured") == (told["kernel"], told["grade"])
+    assert "(m,k),(k,n),(n)->(m,n)" == told["assumed"]
 
 
 def test_debug_shows_the_traceback(project: Path) -> None:

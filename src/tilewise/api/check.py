@@ -9,9 +9,6 @@ and args are given as texts over the names m, n and k.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +18,7 @@ from typing import Any, Final
 from tilewise.api.emulate import Emulation, emulate
 from tilewise.api.kernel import TunedKernel
 from tilewise.api.launch_text import argument, sizes
+from tilewise.api.modules import imported
 from tilewise.device.emulator.report import Report
 from tilewise.errors import ArgumentError
 
@@ -77,7 +75,7 @@ def check(
     """
     place, name = _split(target)
     is_file = place.endswith((".ptx", ".cu"))
-    kernel = Path(place) if is_file else _find(_module(place), name, target)
+    kernel = Path(place) if is_file else _find(imported(place), name, target)
     case = None if is_file else _case(kernel)
     runs = []
     for shape in shapes or [() if _takes_nothing(case) else _DEFAULT_SHAPE]:
@@ -101,27 +99,6 @@ def _split(target: str) -> tuple[str, str]:
     if not colon or (len(place) == 1 and name[:1] in "\\/"):  # C:\kernel.ptx
         return target, ""
     return place, name
-
-
-def _module(place: str) -> ModuleType:
-    if not place.endswith(".py"):
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        try:
-            return importlib.import_module(place)
-        except ImportError as error:
-            raise ArgumentError(
-                f"module {place!r} can't be imported: {error}"
-            ) from None
-    path = Path(place)
-    if not path.exists():
-        raise ArgumentError(f"there is no file {place}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _find(module: ModuleType, name: str, target: str) -> Any:

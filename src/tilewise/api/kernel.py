@@ -20,7 +20,7 @@ from tilewise.api.checks import (
 from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel, Proxy
 from tilewise.api.registry import register
-from tilewise.api.shapes import default_forms, question_at
+from tilewise.api.shapes import assumption, default_forms, question_at
 from tilewise.api.tuning import tune
 from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.resolution import REFERENCE
@@ -143,16 +143,20 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         k: int | None = None,
         dtype: Any = "float32",
         residency: str = "host",
+        signature: str | None = None,
     ) -> Explanation:
         """
         Say what a call would run and why, without running or measuring anything.
 
-        Takes the kernel's arguments, or sizes (m, n, k) with a dtype. Raises
-        ArgumentError when neither is complete.
+        Takes the kernel's arguments, or sizes (m, n, k) with a dtype and, where the
+        decorator states none, a signature. Raises ArgumentError when neither is
+        complete.
         """
-        question = question_at(self._subject, args, (m, n, k), dtype, residency)
+        made = (dtype, residency, signature)
+        question = question_at(self._subject, args, (m, n, k), made)
         resolution = self._resolver().look(question, self._pin)
-        return Explanation(self._subject.name, resolution)
+        assumed = "" if args else assumption(self._subject, signature)
+        return Explanation(self._subject.name, resolution, assumed)
 
     def variants(self, *args: Any) -> list[Variant]:
         """Return the variants that could serve these arguments, the reference first."""
@@ -193,6 +197,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         shapes: Sequence[tuple[int, int, int]] | None = None,
         dtype: Any = "float32",
         residency: str = "host",
+        signature: str | None = None,
         force: bool = False,
         budget_s: float | None = None,
         progress: bool | None = None,
@@ -201,17 +206,18 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         Measure every applicable variant and keep the winner of each region.
 
         Takes the kernel's arguments, or `shapes`, a list of (m, n, k) for which
-        arguments are made. Inputs are never written, outputs are poisoned, so a
-        variant that leaves an element unwritten is rejected. What is decided
-        already is measured again only with `force`. `budget_s` bounds measuring
+        arguments are made by a signature: the one given, the decorator's, or one
+        that is assumed, which the report says. Inputs are never written, outputs are
+        poisoned, so a variant that leaves an element unwritten is rejected. What is
+        decided already is measured again only with `force`. `budget_s` bounds measuring
         (seconds a problem); compiling is counted apart. `progress` shows a bar on a
         terminal, or lines elsewhere when True. Ctrl-C keeps what is decided by then and
-        the report says so. Raises SettingError when
-        TILEWISE_TUNE=off or TILEWISE_READONLY forbids writing.
+        the report says so. Raises SettingError naming what forbids tuning, such as
+        TILEWISE_TUNE=off.
         """
         report = tune(
             self._subject, self._resolver(), self._tally, args, shapes=shapes,
-            dtype=dtype, residency=residency, force=force, budget_s=budget_s,
+            made=(dtype, residency, signature), force=force, budget_s=budget_s,
             progress=progress,
         )  # fmt: skip
         self._clear()

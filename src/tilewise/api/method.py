@@ -20,7 +20,14 @@ from tilewise.model.source import caret
 if TYPE_CHECKING:
     from tilewise.api.kernel import TunedKernel
 
-__all__ = ["MethodAdapter", "MethodCall", "MethodKernel", "Proxy", "Unread"]
+__all__ = [
+    "MethodAdapter",
+    "MethodCall",
+    "MethodKernel",
+    "Proxy",
+    "Unread",
+    "kernel_of_class",
+]
 
 
 class Unread(Exception):
@@ -140,12 +147,35 @@ class MethodKernel:
     kernel: TunedKernel[Any, Any]
 
 
+def kernel_of_class(
+    kernel: TunedKernel[Any, Any], owner: type
+) -> TunedKernel[Any, Any]:
+    """
+    Return the kernel of a method in a class, without an instance.
+
+    What the method reads from `self` is taken for arrays. Raises TraceError where it
+    is not, such as a name of an activation.
+    """
+    wanted = ""
+    while True:
+        known = kernel._for_class(owner, wanted)
+        try:
+            _ = known.kernel.spec
+        except Unread as unread:
+            wanted = unread.name
+        else:
+            return known.kernel
+
+
 class MethodCall:
     """A tuned method of one instance: called, tuned and explained without `self`."""
 
     def __init__(self, kernel: TunedKernel[Any, Any], instance: Any) -> None:
         self._kernel, self._instance = kernel, instance
         self.__doc__, self.__name__ = kernel.__doc__, kernel.__name__
+
+    def __repr__(self) -> str:
+        return f"<{self._kernel!r} of {self._instance!r}>"
 
     def __call__(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         """Run the method; attributes are read from the instance now."""

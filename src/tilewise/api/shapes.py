@@ -5,19 +5,31 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from tilewise.device.chosen import chosen_device
 from tilewise.errors import ArgumentError
-from tilewise.model.spec import Spec
+from tilewise.model.spec import Operand, Spec
 from tilewise.model.trace import ArgForm
 from tilewise.runtime.dispatch import NUMBERS, is_static
 from tilewise.runtime.question import Question, Subject, ask
 
-__all__ = ["arguments_at", "default_forms", "parse_signature", "question_at"]
+__all__ = [
+    "Made",
+    "arguments_at",
+    "assumption",
+    "default_forms",
+    "parse_signature",
+    "question_at",
+]
 
 Axes = tuple[str, ...]
+T = TypeVar("T")
+Made = tuple[Any, str, str | None]
+"""What arguments are made by: dtype, residency, and a signature if one is given."""
 
 
 def parse_signature(text: str, parameters: Sequence[str]) -> tuple[Axes, ...]:
@@ -41,6 +53,29 @@ def parse_signature(text: str, parameters: Sequence[str]) -> tuple[Axes, ...]:
     if unknown:
         raise ArgumentError(f"signature={text!r} has axes other than m, n, k and 1")
     return axes
+
+
+def with_signature(subject: Subject, signature: str | None) -> Subject:
+    """Return a subject with another signature, or itself where none is given."""
+    if signature is None:
+        return subject
+    return replace(subject, options=replace(subject.options, signature=signature))
+
+
+def assumption(subject: Subject, signature: str | None) -> str:
+    """Return the signature that arguments are made by where none is stated, or ""."""
+    if signature or subject.options.signature:
+        return ""
+    forms = default_forms(subject)
+    spec = subject.spec(forms)
+    if isinstance(spec, str):
+        return ""
+    names = {"m": "m", "n": "n", "k": "k"}
+    axes: list[Sequence[str]] = [("n",) if form.ndim else () for form in forms]
+    for factor, group in factor_axes(spec, names):
+        axes[factor.position] = group
+    told = ",".join(f"({','.join(group)})" for group in axes)
+    return f"{told}->(m,n)"
 
 
 def default_forms(subject: Subject, dtype: str = "float32") -> tuple[ArgForm, ...]:
@@ -83,11 +118,10 @@ def question_at(
     subject: Subject,
     args: tuple[Any, ...],
     sizes: Sequence[int | None],
-    dtype: Any = "float32",
-    residency: str = "host",
+    made: Made,
 ) -> Question:
     """
-    Put arguments as a question, or those that are made for sizes (m, n, k).
+    Put arguments as a question, or those that are `made` for sizes (m, n, k).
 
     Raises ArgumentError when neither is complete.
     """
@@ -95,38 +129,60 @@ def question_at(
         if None in sizes:
             raise ArgumentError(f"{subject.name}: give its arguments, or m=, n= and k=")
         whole = [int(cast(int, size)) for size in sizes]
-        args = arguments_at(subject, whole, dtype, residency)
+        args = arguments_at(subject, whole, *made)
     return ask(subject, subject.bind(args, {}))
 
 
 def arguments_at(
-    subject: Subject, sizes: Sequence[int], dtype: Any, residency: str
+    subject: Subject,
+    sizes: Sequence[int],
+    dtype: Any,
+    residency: str,
+    signature: str | None = None,
 ) -> tuple[Any, ...]:
     """
     Make arguments for sizes (m, n, k): normal values, the same for the same sizes.
 
-    Raises ArgumentError for sizes below zero, or a residency without a device.
+    `signature` replaces the decorator's. Raises ArgumentError for sizes below zero, or
+    a residency without a device.
     """
-    if residency != "host":
-        raise ArgumentError(f"residency={residency!r}: no device is at hand here")
+    if residency not in ("host", "device"):
+        raise ArgumentError(f"residency={residency!r}: use host or device")
     if min(sizes) < 0:
         raise ArgumentError(f"sizes {tuple(sizes)} go below zero")
     try:
         name = str(np.dtype(dtype))
     except TypeError as error:
         raise ArgumentError(f"dtype={dtype!r}: {error}") from None
+    subject = with_signature(subject, signature)
     forms = default_forms(subject, name)
     spec = subject.spec(forms)
     if isinstance(spec, str):
         raise ArgumentError(spec)
     random = np.random.default_rng(0)
     shapes = argument_shapes(subject, spec, forms, dict(zip("mnk", sizes, strict=True)))
-    return tuple(
+    made = tuple(
         value_of(subject, parameter, form, shape, random)
         for parameter, form, shape in zip(
             subject.parameters, forms, shapes, strict=True
         )
     )
+    return made if residency == "host" else tuple(map(on_device, made))
+
+
+def on_device(value: Any) -> Any:
+    """Copy an array to the device that is in use; other values are themselves."""
+    device = chosen_device()
+    if device is None:
+        raise ArgumentError(
+            "residency='device': there is no CUDA device here; TILEWISE_DEVICE="
+            "emulated runs the kernels in NumPy, which decides nothing"
+        )
+    if not isinstance(value, np.ndarray):
+        return value
+    buffer = device.allocate(value.nbytes)
+    device.copy_in(buffer, value)
+    return device.array(buffer, value.shape, value.dtype)
 
 
 def argument_shapes(
@@ -137,10 +193,18 @@ def argument_shapes(
         axes = parse_signature(subject.options.signature, subject.parameters)
         return [tuple(sizes.get(a, 1) for a in group) for group in axes]
     shapes: list[tuple[int, ...]] = [(sizes["n"],) if f.ndim else () for f in forms]
+    for factor, shape in factor_axes(spec, sizes):
+        shapes[factor.position] = shape
+    return shapes
+
+
+def factor_axes(spec: Spec, sizes: dict[str, T]) -> list[tuple[Operand, tuple[T, T]]]:
+    """Return the two factors with what stands for each of their axes."""
+    found = []
     for factor, (rows, columns) in ((spec.x, "mk"), (spec.w, "kn")):
         shape = (sizes[rows], sizes[columns])
-        shapes[factor.position] = shape[::-1] if factor.view == "T" else shape
-    return shapes
+        found.append((factor, shape[::-1] if factor.view == "T" else shape))
+    return found
 
 
 def value_of(

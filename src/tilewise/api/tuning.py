@@ -8,17 +8,15 @@ from typing import Any
 from tilewise.api.checks import checked_tuning
 from tilewise.api.explain import TuneReport
 from tilewise.api.progress import progress_of
-from tilewise.api.shapes import question_at
-from tilewise.errors import SettingError
+from tilewise.api.shapes import Made, assumption, question_at
 from tilewise.model.resolution import Resolution
 from tilewise.runtime.load import settled
+from tilewise.runtime.mode import forbidden
 from tilewise.runtime.question import Subject
-from tilewise.runtime.resolve import Resolver, mode_of
+from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
 
 __all__ = ["tune"]
-
-ALLOWED = 'auto or force, and no tuning("off"), to tune'
 
 
 def tune(
@@ -28,22 +26,22 @@ def tune(
     args: tuple[Any, ...],
     *,
     shapes: Sequence[tuple[int, int, int]] | None,
-    dtype: Any,
-    residency: str,
+    made: Made,
     force: bool,
     budget_s: float | None,
     progress: bool | None,
 ) -> TuneReport:
     """Measure a kernel's arguments or shapes and report; see `TunedKernel.tune`."""
     problems = checked_tuning(args, shapes, budget_s)
+    error = forbidden(subject.options.tune)
+    if error is not None:
+        raise error
     resolutions: list[Resolution] = []
     show = progress_of(subject.name, len(problems), progress)
     interrupted = False
     with show.shown():
         for sizes in problems:
-            question = question_at(subject, args, sizes, dtype, residency)
-            if mode_of(question) == "off":
-                raise SettingError("TILEWISE_TUNE", "off", ALLOWED)
+            question = question_at(subject, args, sizes, made)
             show.begin("x".join(map(str, sizes)) if args == () else "")
             try:
                 resolutions.append(settled(resolver, question, tally, force, budget_s))
@@ -51,4 +49,5 @@ def tune(
                 interrupted = True
                 break
             show.end(resolutions[-1])
-    return TuneReport(subject.name, tuple(resolutions), interrupted)
+    assumed = "" if args else assumption(subject, made[2])
+    return TuneReport(subject.name, tuple(resolutions), interrupted, assumed)

@@ -56,23 +56,13 @@ class Prepared:
 
 @dataclass(slots=True)
 class Workshop:
-    """
-    Builds, keeps and loads the variants of all engines, for one target each.
-
-    `lock` guards the tables and is never held while code is made; a gate lets one
-    thread make an artifact and the others that want the same wait for it.
-    """
+    """Builds, keeps and loads the variants of all engines, for one target each."""
 
     engines: Mapping[str, Engine]
     target_of: Callable[[str], Target]
     store_of: Callable[[], Store]
     loaded: dict[tuple[str, str, str], Prepared] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    gates: dict[str, threading.RLock] = field(default_factory=dict)
-
-    def renew_locks(self) -> None:
-        """Replace locks that another thread may have held when a child was forked."""
-        self.lock, self.gates = threading.RLock(), {}
 
     def survey(
         self, problem: Problem, allowed: tuple[str, ...]
@@ -116,32 +106,16 @@ class Workshop:
         engine, target = self.engines[variant.engine], self.target_of(variant.engine)
         parts = engine.key_parts(variant, problem, target)
         key = artifact_key(parts, target, engine.toolchain)
-        # Two specs may share an artifact; what Python does around it differs.
-        place = (key, problem.spec.digest, problem.table)
         with self.lock:
-            gate = self.gates.setdefault(key, threading.RLock())
-        if known := self.known(place, counts):
-            return known
-        with gate:
-            if known := self.known(place, counts):
-                return known
-            try:
-                made = self.fetch(engine, variant, problem, key, counts)
-                with self.lock:
-                    self.loaded[place] = made
-                return made
-            finally:
-                with self.lock:
-                    self.gates.pop(key, None)
-
-    def known(self, place: tuple[str, str, str], counts: Counts) -> Prepared | None:
-        """Return what memory holds, counted, or None."""
-        with self.lock:
+            # Two specs may share an artifact; what Python does around it differs.
+            place = (key, problem.spec.digest, problem.table)
             known = self.loaded.get(place)
-            if known is None:
-                return None
-            counts.memory_hits += 1
-        return Prepared(known.run, known.artifact, known.key, "memory")
+            if known is not None:
+                counts.memory_hits += 1
+                return Prepared(known.run, known.artifact, key, "memory")
+            made = self.fetch(engine, variant, problem, key, counts)
+            self.loaded[place] = made
+            return made
 
     def fetch(
         self,

@@ -29,6 +29,11 @@ app.add_typer(cache, name="cache")
 app.command()(build)
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Count = Annotated[int, typer.Option(min=1)]
+Residency = Annotated[str, typer.Option(help="host or device.")]
+Signature = Annotated[
+    str | None,
+    typer.Option(help='Axes of the arguments: "(m,k),(k,n),(n)->(m,n)".'),
+]
 
 
 def main() -> None:
@@ -120,7 +125,8 @@ def tune(
     *,
     shapes: Annotated[str, typer.Option(help="MxNxK[,MxNxK...].")],
     dtype: str = "float32",
-    residency: str = "host",
+    residency: Residency = "host",
+    signature: Signature = None,
     force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
     budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
     as_json: Json = False,
@@ -133,10 +139,14 @@ def tune(
     if budget is not None and not budget > 0:
         raise typer.BadParameter("give seconds above 0", param_hint="budget")
     options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
-    options |= {"budget_s": budget, "progress": True}
+    options |= {"budget_s": budget, "progress": True, "signature": signature}
     reports = [found.tune(shapes=sizes, **options) for found in kernels_of(kernel)]
     if as_json:
-        told = [Explanation(r.kernel, one) for r in reports for one in r.resolutions]
+        told = [
+            Explanation(r.kernel, one, r.assumed)
+            for r in reports
+            for one in r.resolutions
+        ]
         printed([one.to_dict() for one in told])
     else:
         print("\n\n".join(map(str, reports)))
@@ -150,15 +160,15 @@ def explain(
     *,
     shape: Annotated[str, typer.Option(help="MxNxK.")],
     dtype: str = "float32",
-    residency: str = "host",
+    residency: Residency = "host",
+    signature: Signature = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Say what a call at some sizes would run and why."""
     found = one_kernel(kernel)
-    told = []
-    for m, n, k in sizes_of(shape):
-        told.append(found.explain(m=m, n=n, k=k, dtype=dtype, residency=residency))
+    made: Any = {"dtype": dtype, "residency": residency, "signature": signature}
+    told = [found.explain(m=m, n=n, k=k, **made) for m, n, k in sizes_of(shape)]
     if as_json:
         printed([one.to_dict() for one in told])
     else:

@@ -19,9 +19,10 @@ from tilewise.errors import EngineError
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
+from tilewise.runtime.mode import is_passing, mode_of
 from tilewise.runtime.on_device import allocating, reference_on
 from tilewise.runtime.question import Question
-from tilewise.runtime.resolve import Resolver, is_passing, mode_of
+from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
 
 __all__ = ["entry_for", "reference_entry", "saving_us", "settled"]

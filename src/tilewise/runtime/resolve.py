@@ -12,10 +12,8 @@ import platform
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +38,7 @@ from tilewise.runtime.judge import (
     stale_fields,
     why_undecided,
 )
+from tilewise.runtime.mode import mode_of
 from tilewise.runtime.question import Question
 from tilewise.settings import current
 from tilewise.store.decisions import merge_tables
@@ -49,36 +48,7 @@ from tilewise.store.warn import warn_once
 if TYPE_CHECKING:  # Measuring is rare: a warm process never loads the tuner.
     from tilewise.tuner.contest import Case, Contestant
 
-__all__ = ["Resolver", "is_passing", "mode_of", "tuning"]
-
-
-forced_mode: ContextVar[str | None] = ContextVar("tilewise_tuning", default=None)
-
-
-@contextmanager
-def tuning(mode: str) -> Any:
-    """Tune ("auto") or don't ("off") inside a `with` block, in this context."""
-    if mode not in ("auto", "off"):
-        raise ValueError(f'tuning({mode!r}): use "auto" or "off"')
-    token = forced_mode.set(mode)
-    try:
-        yield
-    finally:
-        forced_mode.reset(token)
-
-
-def is_passing() -> bool:
-    """Say whether a `tuning` block is open: what it leaves undecided does not last."""
-    return forced_mode.get() is not None
-
-
-def mode_of(question: Question) -> str:
-    """Return "auto", "off" or "force" for a call, by the stated precedence."""
-    settings = current()
-    if settings.tune == "off" or settings.readonly:
-        return "off"
-    stated = question.subject.options.tune
-    return forced_mode.get() or (settings.tune if stated == "auto" else "") or stated
+__all__ = ["Resolver"]
 
 
 @dataclass(slots=True)
@@ -96,7 +66,7 @@ class Resolver:
     def renew_locks(self) -> None:
         """Replace locks that another thread may have held when a child was forked."""
         self.lock, self.tuning = threading.RLock(), threading.RLock()
-        self.workshop.renew_locks()
+        self.workshop.lock = threading.RLock()
 
     def drop(self, kernels: set[str]) -> None:
         """Drop the decisions of some specs, by digest, from memory."""

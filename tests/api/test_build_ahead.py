@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -11,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tilewise
 from tilewise.api import build_ahead as module
 from tilewise.api.build_ahead import build_ahead, problems_of
 from tilewise.engines.cuda_cpp.engine import CudaCppEngine
+from tilewise.engines.numba_cuda.engine import NumbaCudaEngine
 from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.variant import Variant
 from tilewise.runtime.question import Options, Subject
@@ -65,6 +68,7 @@ def test_a_call_finds_them(monkeypatch):
     monkeypatch.setenv("TILEWISE_DEVICE", "emulated")
     kernel = tuned_kernel(dense)
     kernel.pin("cuda_cpp/naive")
+    kernel._resolver().workshop.forget()  # What other tests of this process loaded.
     x = np.ones((3, 4), np.float32)
     kernel(x, np.ones((4, 5), np.float32), np.ones(5, np.float32))
 
@@ -147,7 +151,7 @@ def test_a_bundle(tmp_path):
     made = build_ahead([subject()], **FEW, bundle=path)
 
     artifacts = dict(read_bundle(path).artifacts)
-    assert {built.loose_key: built.artifact for built in made} == artifacts
+    assert {built.shipped_key: built.artifact for built in made} == artifacts
     nvrtc = ("nvidia-cuda-nvrtc", metadata.version("nvidia-cuda-nvrtc"))
     assert all(nvrtc in artifact.toolchain for artifact in artifacts.values())
 
@@ -159,28 +163,95 @@ def dense(x, w, b):
 """
 SCRIPT = """
 import sys
+import tilewise
 from layer import dense
 from tilewise.api.build_ahead import build_ahead
+from tilewise.model.variant import Variant
+from tilewise.runtime.process import engines
 from tilewise.runtime.question import Options, Subject
+for engine, first in (("numba_cuda", "global"), ("cuda_cpp", "naive")):
+    only = (Variant(engine, first),)
+    type(engines()[engine]).variants = lambda *args, only=only: only
 made = build_ahead([Subject(dense, "dense", tuple("xwb"), Options())], ("sm_90",))
-print(*sorted({one.origin for one in made}), "numba.cuda" in sys.modules)
+origins = sorted({one.origin for one in made})
+print(*origins, "numba.cuda" in sys.modules, *tilewise.__path__)
 """
 
 
-def test_from_another_directory(tmp_path, monkeypatch):
-    """A process started elsewhere has HITs alone and imports no numba.cuda."""
-    monkeypatch.undo()
-    (tmp_path / "layer.py").write_text(LAYER)
-    (tmp_path / "other").mkdir()
-    store = str(tmp_path / "store")
-    paths = [*map(str, map(Path.absolute, map(Path, sys.path))), str(tmp_path)]
-    given = {**os.environ, "TILEWISE_CACHE_DIR": store, "PYTHONPATH": ":".join(paths)}
-    lines = [
+def lines_of(script, folders, roots, **settings):
+    """Run a script in fresh processes, one a folder, importing from that root."""
+    known = [*map(str, map(Path.absolute, map(Path, sys.path)))]
+    return [
         subprocess.run(
-            [sys.executable, "-c", SCRIPT], cwd=folder, env=given,
+            [sys.executable, "-c", script], cwd=folder,
+            env={**os.environ, **settings, "PYTHONPATH": ":".join([*root, *known])},
             capture_output=True, text=True, check=True, timeout=200,
         ).stdout.strip()
-        for folder in (tmp_path, tmp_path / "other")
+        for folder, root in zip(folders, roots, strict=True)
     ]  # fmt: skip
 
-    assert ["build True", "store False"] == lines
+
+@pytest.fixture
+def layer(tmp_path):
+    """Write a user's module; returns its folder."""
+    (tmp_path / "layer.py").write_text(LAYER)
+    return tmp_path
+
+
+def test_elsewhere_and_installed_again(layer):
+    """Another directory and another copy of tilewise have HITs, without numba.cuda."""
+    (layer / "other").mkdir()
+    home, again = Path(tilewise.__file__).parent, layer / "again" / "tilewise"
+    shutil.copytree(home, again, ignore=shutil.ignore_patterns("*.pyc"))
+    roots = [[str(layer)], [str(layer)], [str(again.parent), str(layer)]]
+    lines = lines_of(
+        SCRIPT, (layer, layer / "other", layer), roots,
+        TILEWISE_CACHE_DIR=str(layer / "store"),
+    )  # fmt: skip
+
+    told = ("build True", home), ("store False", home), ("store False", again)
+    expected = [f"{text} {place}" for text, place in told]
+    assert expected == lines
+
+
+SHIPPED = """
+import sys
+from importlib import metadata
+real = metadata.version
+def version(name):
+    if name.startswith(("nvidia-", "cuda-", "numba")):
+        raise metadata.PackageNotFoundError(name)
+    return real(name)
+metadata.version = version
+for name in ("numba", "cuda", "cupy"):
+    sys.modules[name] = None
+import numpy as np
+from layer import dense
+from tilewise import tuned_kernel
+from tilewise.errors import EngineError
+kernel, x = tuned_kernel(dense), np.ones((3, 4), np.float32)
+args = x, np.ones((4, 5), np.float32), np.ones(5, np.float32)
+for pin in sys.argv[1:] or ("numba_cuda/global", "cuda_cpp/naive"):
+    kernel.pin(pin)
+    try:
+        print(kernel(*args).tolist() == dense(*args).tolist(), end=" ")
+    except EngineError as error:
+        print(error)
+print(kernel.stats.compiles, kernel.stats.artifact_hits)
+"""
+
+
+def test_a_bundle_without_a_compiler(layer, monkeypatch):
+    """Where no compiler is installed a bundle serves calls; other kernels say why."""
+    only = (Variant("numba_cuda", "global"),)
+    monkeypatch.setattr(NumbaCudaEngine, "variants", lambda *args: only)
+    path = layer / "dense.bundle"
+    build_ahead([subject()], ("sm_90",), bundle=path)
+    settings = {"TILEWISE_DEVICE": "emulated", "TILEWISE_CACHE_DIR": str(layer / "b")}
+    served = lines_of(
+        SHIPPED, [layer], [[str(layer)]], TILEWISE_BUNDLE=str(path), **settings
+    )
+    alone = lines_of(SHIPPED, [layer], [[str(layer)]], **settings)
+
+    assert ["True True 0 2"] == served
+    assert "'numba' is not installed" in alone[0]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.api.shapes import arguments_at
-from tilewise.build.keys import artifact_key
+from tilewise.build.keys import artifact_key, shipped_key
 from tilewise.device.arch import arch_of, cuda_target, occupancy
 from tilewise.engines.base import Engine
 from tilewise.errors import ArgumentError, EngineError
@@ -61,7 +61,7 @@ class Built:
     ms: float = 0.0
     reason: str = ""
     key: str = ""
-    loose_key: str = ""
+    shipped_key: str = ""
     artifact: Artifact | None = None
 
     def figure(self, name: str) -> int:
@@ -115,7 +115,7 @@ def build_ahead(
                 progress(len(results), len(orders), made)
     done = [results[at] for at in range(len(orders))]
     if bundle is not None:
-        whole = [(b.loose_key, b.artifact) for b in done if b.artifact is not None]
+        whole = [(b.shipped_key, b.artifact) for b in done if b.artifact is not None]
         write_bundle(bundle, whole, open_store().tables())
     return done
 
@@ -142,7 +142,7 @@ def unique(orders: Iterator[Order]) -> Iterator[Order]:
     """Leave out what has the code of an earlier order: shapes mostly share it."""
     seen = set()
     for order in orders:
-        key = loose_key(order)
+        key = shipped_key(parts_of(order), order.target)
         if key not in seen:
             seen.add(key)
             yield order
@@ -171,11 +171,6 @@ def parts_of(order: Order) -> tuple[tuple[str, str], ...]:
     return order.engine.key_parts(order.variant, order.problem, order.target)
 
 
-def loose_key(order: Order) -> str:
-    """Return the key of an order without its toolchain: source, options and arch."""
-    return artifact_key(parts_of(order), order.target, ())
-
-
 def fulfilled(order: Order) -> Built:
     """Look an order up, or build and keep it; never raises for one variant."""
     name, variant, arch = order.kernel, order.variant, order.target.arch
@@ -184,8 +179,9 @@ def fulfilled(order: Order) -> Built:
         return Built(name, variant, arch, "rejected", reason=reason)
     started = time.perf_counter()
     store = open_store()
+    parts = parts_of(order)
     try:
-        key = artifact_key(parts_of(order), order.target, order.engine.toolchain)
+        key = artifact_key(parts, order.target, order.engine.toolchain)
         made, origin = store.artifact(key), "store"
         if made is None:
             made = order.engine.build(variant, order.problem, order.target)
@@ -193,8 +189,8 @@ def fulfilled(order: Order) -> Built:
             store.keep_artifact(key, made)
     except EngineError as error:
         return Built(name, variant, arch, "failed", since_ms(started), str(error))
-    took = since_ms(started)
-    return Built(name, variant, arch, origin, took, "", key, loose_key(order), made)
+    took, shipped = since_ms(started), shipped_key(parts, order.target)
+    return Built(name, variant, arch, origin, took, "", key, shipped, made)
 
 
 def since_ms(started: float) -> float:

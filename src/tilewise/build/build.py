@@ -1,8 +1,9 @@
 """
 From a variant to a run: the only place where engines and the store meet.
 
-An artifact is looked for in memory, then in the store, and is built when it is in
-neither. One that cannot be loaded is evicted and built again, once.
+An artifact is looked for in memory, then in the store under its key, then under the
+key of those that were shipped, and is built when it is in none. One that cannot be
+loaded is evicted and built again, once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tilewise.build.keys import artifact_key
+from tilewise.build.keys import artifact_key, shipped_key
 from tilewise.engines.base import Engine, Run
 from tilewise.errors import EngineError
 from tilewise.model.measurement import Candidate
@@ -105,43 +106,61 @@ class Workshop:
         """
         engine, target = self.engines[variant.engine], self.target_of(variant.engine)
         parts = engine.key_parts(variant, problem, target)
-        key = artifact_key(parts, target, engine.toolchain)
         with self.lock:
             # Two specs may share an artifact; what Python does around it differs.
-            place = (key, problem.spec.digest, problem.table)
+            place = (shipped_key(parts, target), problem.spec.digest, problem.table)
             known = self.loaded.get(place)
             if known is not None:
                 counts.memory_hits += 1
-                return Prepared(known.run, known.artifact, key, "memory")
-            made = self.fetch(engine, variant, problem, key, counts)
+                return Prepared(known.run, known.artifact, known.key, "memory")
+            made = self.fetched(variant, problem, parts, counts)
             self.loaded[place] = made
             return made
 
-    def fetch(
+    def fetched(
         self,
-        engine: Engine,
         variant: Variant,
         problem: Problem,
-        key: str,
+        parts: tuple[tuple[str, str], ...],
         counts: Counts,
     ) -> Prepared:
         """Load from the store what is there and loads; build it otherwise."""
-        store, target = self.store_of(), self.target_of(variant.engine)
-        artifact, lookup_ms = timed(lambda: store.artifact(key))
-        if artifact is not None:
-            try:
-                run, load_ms = timed(lambda: engine.load(artifact, variant, problem))
-            except EngineError as error:
-                store.evict_artifact(key, str(error))
-            else:
+        engine, target = self.engines[variant.engine], self.target_of(variant.engine)
+        shipped, missing = shipped_key(parts, target), None
+        try:
+            key = artifact_key(parts, target, engine.toolchain)
+        except EngineError as error:  # No compiler here: what was shipped may serve.
+            key, missing = shipped, error
+        started = time.perf_counter()
+        for known in dict.fromkeys((key, shipped)):
+            found = self.loaded_from_store(known, variant, problem)
+            if found is not None:
                 counts.artifact_hits += 1
-                return Prepared(run, artifact, key, "store", lookup_ms, load_ms=load_ms)
+                return found
+        if missing is not None:
+            raise missing
+        lookup_ms = 1e3 * (time.perf_counter() - started)
         counts.compiles += 1
         made, build_ms = timed(lambda: engine.build(variant, problem, target))
         counts.compile_ms += build_ms
         run, load_ms = timed(lambda: engine.load(made, variant, problem))
-        _, store_ms = timed(lambda: store.keep_artifact(key, made))
+        _, store_ms = timed(lambda: self.store_of().keep_artifact(key, made))
         return Prepared(run, made, key, "build", lookup_ms, build_ms, store_ms, load_ms)
+
+    def loaded_from_store(
+        self, key: str, variant: Variant, problem: Problem
+    ) -> Prepared | None:
+        """Load what is stored under a key; what does not load is evicted."""
+        store, engine = self.store_of(), self.engines[variant.engine]
+        artifact, lookup_ms = timed(lambda: store.artifact(key))
+        if artifact is None:
+            return None
+        try:
+            run, load_ms = timed(lambda: engine.load(artifact, variant, problem))
+        except EngineError as error:
+            store.evict_artifact(key, str(error))
+            return None
+        return Prepared(run, artifact, key, "store", lookup_ms, load_ms=load_ms)
 
     def forget(self) -> None:
         """Drop all loaded code from memory."""

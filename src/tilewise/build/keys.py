@@ -15,7 +15,7 @@ from functools import cache
 from tilewise.errors import EngineError
 from tilewise.model.variant import Target
 
-__all__ = ["SCHEMA", "artifact_key", "digest", "toolchain_versions"]
+__all__ = ["SCHEMA", "artifact_key", "digest", "shipped_key", "toolchain_versions"]
 
 SCHEMA = 1
 """The layout of artifact keys; a change of their parts is a new number."""
@@ -70,6 +70,15 @@ def artifact_key(
     )
     named = ((f"part.{label}", content) for label, content in parts)
     return digest((*about, *tools, *named), SCHEMA)
+
+
+def shipped_key(parts: Iterable[tuple[str, str | bytes]], target: Target) -> str:
+    """
+    Return the key under which an artifact stands in a file that is shipped.
+
+    No toolchain takes part in it: the file serves where there is none, or another.
+    """
+    return artifact_key(parts, target, ())
 
 
 @cache

@@ -85,11 +85,54 @@ def test_demo_clears_and_changes_with_the_epilogue(tmp_path: Path) -> None:
     assert reports[0]["cache_key"] == reports[1]["cache_key"] != reports[2]["cache_key"]
 
 
+CUDA = ("demo", "--engine", "cuda_cpp", "--json")
+SMALL = ("--m", "24", "--n", "20", "--k", "12", "--iterations", "2", "--warmup", "0")
+
+
+def test_demo_builds_for_a_device_that_is_not_here(tmp_path: Path) -> None:
+    """MISS, then HIT with the artifact's figures, and that nothing was run."""
+    words = (*CUDA, "--arch", "sm_90", "--tile-size", "32")
+    first, second = (
+        json.loads(tilewise(tmp_path, *words, TILEWISE_DEVICE="none").stdout)
+        for _ in range(2)
+    )
+    assert ["MISS", "HIT"] == [first["cache_status"], second["cache_status"]]
+    assert (17408, 0) == (second["shared_bytes"], second["spill_bytes"])
+    assert 0 < first["registers"] == second["registers"]
+    told = "nothing was run: there is no CUDA device here"
+    assert (told, 0) == (second["validation"], second["timed_launches"])
+
+
+def test_demo_runs_on_the_emulated_device(tmp_path: Path) -> None:
+    """Small sizes end in PASSED there; another arch than its own is only built."""
+    run, other = (
+        json.loads(tilewise(tmp_path, *words, TILEWISE_DEVICE="emulated").stdout)
+        for words in ((*CUDA, *SMALL), (*CUDA, "--arch", "sm_80"))
+    )
+    assert ("PASSED", "MISS") == (run["validation"], run["cache_status"])
+    assert "nothing was run: the device here is sm_90" == other["validation"]
+
+
+def test_demo_finds_a_nan_that_was_lost(tmp_path: Path) -> None:
+    """A kernel that loses the planted NaN ends in FAILED and a status of 1."""
+    losing = (
+        "import numpy as np, tilewise.cli.demo as d; real = d.check; "
+        "d.check = lambda run, *rest: real(lambda *a: np.nan_to_num("
+        "run(*a), copy=False), *rest); "
+    )
+    words = ("demo", "--json", *SMALL)
+    done = tilewise(tmp_path, *words, before=losing)
+    assert (1, "FAILED") == (done.returncode, json.loads(done.stdout)["validation"])
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("demo", "--tile-size", "16"), "--tile-size 16"),
         (("demo", "--engine", "abacus"), "--engine abacus"),
+        (("demo", "--engine", "cuda_cpp"), "--arch builds for one"),
+        (("demo", "--engine", "cuda_cpp", "--arch", "sm_20"), "known are sm_75"),
+        (("demo", "--arch", "sm_90"), "the CPU is this one"),
         (("demo", "--epilogue", "gelu"), "identity, relu"),
         (("demo", "--m", "0"), "--m"),
         (("tune", "nowhere", "--shapes", "4x4x4"), "can't import nowhere"),

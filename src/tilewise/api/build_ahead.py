@@ -31,7 +31,9 @@ __all__ = [
     "ARCHS",
     "CUDA_ENGINES",
     "Built",
+    "Order",
     "build_ahead",
+    "fulfilled",
     "problems_of",
     "subjects_of",
 ]

@@ -63,6 +63,7 @@ def demo(
     warmup: Annotated[int, typer.Option(min=0)] = 5,
     iterations: Count = 20,
     engine: Annotated[str, typer.Option(help="The engine to build for.")] = "cpu",
+    arch: Annotated[str, typer.Option(help="sm_90: build for it.")] = "",
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -73,21 +74,25 @@ def demo(
         raise typer.BadParameter(
             f"use one of {', '.join(EPILOGUES)}", param_hint="epilogue"
         )
-    if engine == "cpu" and device:
-        raise typer.BadParameter("the CPU is device 0", param_hint="device")
-    prepare_store(cache_dir, clear_cache)
-    report = run_demo((m, n, k), epilogue, engine, tile_size, (warmup, iterations))
+    if engine == "cpu" and (device or arch):
+        hint = "device" if device else "arch"
+        raise typer.BadParameter("the CPU is this one, device 0", param_hint=hint)
+    prepare(cache_dir, clear_cache, device)
+    launches = warmup, iterations
+    report = run_demo((m, n, k), epilogue, engine, tile_size, launches, arch)
     if as_json:
         printed(asdict(report))
     else:
         print(report.title)
         for label, text in report.lines():
             print(f"{label + ':':20} {text}")
-    raise SystemExit(0 if report.validation == "PASSED" else 1)
+    raise SystemExit(1 if report.validation == "FAILED" else 0)
 
 
-def prepare_store(place: Path | None, clear: bool) -> None:
-    """Choose the store's place for this process, and empty it if asked."""
+def prepare(place: Path | None, clear: bool, device: int) -> None:
+    """Choose the store's place and the GPU for this process; empty it if asked."""
+    if device:
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(device)
     if place is not None:
         os.environ["TILEWISE_CACHE_DIR"] = str(place.expanduser().resolve())
     if clear:

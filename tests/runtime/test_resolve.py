@@ -13,6 +13,7 @@ import pytest
 import tilewise
 from tilewise import StoreWarning, tuned_kernel
 from tilewise.runtime.process import resolver
+from tilewise.store.merge import repaired
 from tilewise.store.stack import open_store
 
 
@@ -40,7 +41,7 @@ def rewrite(**changes: Any) -> None:
     store = open_store()
     for table in store.tables():
         decisions = tuple(replace(d, **changes) for d in table.decisions)
-        store.keep_decisions(replace(table, decisions=decisions))
+        store.keep_decisions(replace(table, decisions=decisions), repaired)
     resolver().tables.clear()
 
 

@@ -11,8 +11,6 @@ from tests.store.samples import KEY, decision, python, table
 from tilewise.model.decision import MeasurementRow
 from tilewise.store.decisions import (
     DecisionRecords,
-    merge_tables,
-    newest_first,
     row_name,
     table_name,
 )
@@ -54,32 +52,6 @@ def test_parts_of_the_key_do_not_run_together():
     one, other = replace(KEY, kernel="ab", table="c"), replace(KEY, kernel="a")
 
     assert table_name(one) != table_name(replace(other, table="bc"))
-
-
-def test_same_region_is_replaced():
-    """A new decision takes the place of the old one for its region."""
-    old, new = decision(5, "blas"), decision(6, "small")
-
-    assert table(new) == merge_tables(table(old), table(new))
-
-
-def test_other_regions_are_kept():
-    """A new decision stands before those of other regions."""
-    old, new = decision(5), decision(100)
-
-    assert table(new, old) == merge_tables(table(old), table(new))
-
-
-def test_later_decision_stays_when_merged_by_age():
-    """An old bundle does not revert what was measured since."""
-    old = decision(5, "blas", made_utc="2026-01-01T00:00:00Z")
-    new = decision(5, "small", made_utc="2026-02-01T00:00:00Z")
-    expected = [table(new), table(new)]
-
-    assert expected == [
-        newest_first(table(old), table(new)),
-        newest_first(table(new), table(old)),
-    ]
 
 
 def test_nothing_is_evicted(records: DecisionRecords):

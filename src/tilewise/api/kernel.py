@@ -242,7 +242,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         with self._subject.lock:
             specs = list(self._subject.specs.values())
             self._subject.specs.clear()
-        self._resolver().drop({s.digest for s in specs if not isinstance(s, str)})
+        self._resolver().tables.drop(
+            {s.digest for s in specs if not isinstance(s, str)}
+        )
         self._clear()
         for method in list(self._methods.values()):
             method.kernel.forget()

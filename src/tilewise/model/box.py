@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-__all__ = ["Bound", "Box", "BoxTable", "Number", "Place", "Word", "covering", "hole"]
+__all__ = ["Bound", "Box", "BoxTable", "Number", "Place", "Word", "hole"]
 
 Number = int | float
 Word = str | bool
@@ -89,11 +89,6 @@ class BoxTable:
         """Return the words that boxes name on an axis; none on one of numbers."""
         named = (b.equal for box in self.boxes for b in box.bounds if b.axis == axis)
         return tuple(dict.fromkeys(w for w in named if isinstance(w, (str, bool))))
-
-
-def covering(box: Box, others: Sequence[Box], axes: Sequence[str]) -> bool:
-    """Say whether others together take all that a box takes."""
-    return hole(box, others, axes) is None
 
 
 def hole(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewise.model.measurement import Candidate, Provenance
@@ -16,6 +17,9 @@ __all__ = [
     "Region",
     "TableKey",
     "cell",
+    "common",
+    "enclosing",
+    "is_inside",
 ]
 
 
@@ -46,6 +50,34 @@ class Range:
 
 Region = tuple[Range, ...]
 Point = tuple[tuple[str, int], ...]
+
+
+def least(one: int | None, other: int | None) -> int | None:
+    """Return the lower of two upper ends; None is unbounded."""
+    return min((end for end in (one, other) if end is not None), default=None)
+
+
+def common(one: Region, other: Region) -> Region:
+    """Return what two boxes with the same axes share."""
+    return tuple(
+        Range(a.axis, max(a.low, b.low), least(a.high, b.high))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def is_inside(inner: Region, outer: Region) -> bool:
+    """Say whether a box lies in another with the same axes."""
+    return common(inner, outer) == inner
+
+
+def enclosing(regions: Sequence[Region]) -> Region:
+    """Return the smallest box around some with the same axes."""
+    found = []
+    for spans in zip(*regions, strict=True):
+        ends = [span.high for span in spans]
+        high = None if None in ends else max(end for end in ends if end is not None)
+        found.append(Range(spans[0].axis, min(span.low for span in spans), high))
+    return tuple(found)
 
 
 def cell(point: Point) -> Region:
@@ -87,7 +119,8 @@ class Decision:
     `point` is the measured problem; `candidates` every variant that was looked at
     with figures or the reason why not; `ties` those that could not be told from
     the winner; `regret` the expected relative loss inside the region (or None
-    where it is not known). `contended` marks figures taken under load.
+    where it is not known). `contended` marks figures taken under load. `origin` is
+    "cell", "sweep" (a measured region of one) or "extrapolated" (beyond those).
     """
 
     region: Region
@@ -111,7 +144,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
-    """All decisions for one key, newest first: the first that covers wins."""
+    """All decisions for one key: the first that covers a point serves."""
 
     key: TableKey
     kernel_name: str

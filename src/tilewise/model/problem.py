@@ -49,6 +49,7 @@ class Problem:
     `forms` are those of x, w and the spec's operands, in this order. `constants`
     are the positions of arguments that are bound once. `fold` says how arguments of
     other ranks are viewed as matrices; `shape` is that of the caller's result.
+    `tolerance` identifies what replaces the bound on the error, "" for nothing.
     """
 
     spec: Spec
@@ -61,6 +62,7 @@ class Problem:
     precision: str = "strict"
     fold: str = ""
     shape: tuple[int, ...] = ()
+    tolerance: str = ""
 
     @property
     def point(self) -> tuple[tuple[str, int], ...]:
@@ -73,14 +75,18 @@ class Problem:
         names = (self.spec.x, self.spec.w, *self.spec.operands)
         arrays = (f"{o.name} {f.told}" for o, f in zip(names, self.forms, strict=True))
         bound = f", bound {self.constants}" if self.constants else ""
-        return f"{', '.join(arrays)}; {self.residency}, {self.precision}{bound}"
+        loose = f", tolerance {self.tolerance}" if self.tolerance else ""
+        where = f"{self.residency}, {self.precision}{bound}{loose}"
+        return f"{', '.join(arrays)}; {where}"
 
     @property
     def table(self) -> str:
         """The digest of the combination; names take no part."""
         forms = [str(form) for form in self.forms]
-        key = (forms, self.residency, self.constants, self.precision)
-        return short_hash(("table 1", key))
+        key = (
+            forms, self.residency, self.constants, self.precision, self.tolerance
+        )  # fmt: skip
+        return short_hash(("table 2", key))
 
 
 def pose(
@@ -90,6 +96,7 @@ def pose(
     residency: str = "host",
     constants: tuple[int, ...] = (),
     precision: str = "strict",
+    tolerance: str = "",
 ) -> Problem | str:
     """
     Put a spec at the caller's arguments.
@@ -117,8 +124,9 @@ def pose(
             return f"{operand.name} with shape {view.shape} does not fit {shape}"
         forms.append(form)
     return Problem(
-        spec, m, n, k, tuple(forms), residency, constants, precision, fold, shape
-    )
+        spec, m, n, k, tuple(forms), residency, constants, precision, fold, shape,
+        tolerance,
+    )  # fmt: skip
 
 
 def viewed_array(operand: Operand, array: Any) -> Any:

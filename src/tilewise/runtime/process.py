@@ -16,6 +16,7 @@ from tilewise.device.target import cpu_target
 from tilewise.engines.base import Engine
 from tilewise.model.variant import Target
 from tilewise.runtime.resolve import Resolver
+from tilewise.runtime.tables import Tables
 from tilewise.store.stack import open_store
 
 __all__ = ["engines", "resolver"]
@@ -63,6 +64,7 @@ def made() -> Resolver:
         open_store,
         functools.cache(hw_fingerprint),
         functools.cache(provenance),
+        Tables(open_store),
     )
 
 

@@ -7,10 +7,7 @@ The one miss path: from a question to the resolution that a call acts on.
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,12 +17,7 @@ import numpy as np
 from tilewise.build.build import Counts, Workshop
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError, SettingError
-from tilewise.model.decision import (
-    Decision,
-    DecisionTable,
-    MeasurementRow,
-    TableKey,
-)
+from tilewise.model.decision import Decision, DecisionTable, TableKey
 from tilewise.model.fold import folded_run
 from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.problem import Problem
@@ -40,8 +32,8 @@ from tilewise.runtime.judge import (
 )
 from tilewise.runtime.mode import mode_of
 from tilewise.runtime.question import Question
+from tilewise.runtime.tables import Tables, measurement_rows
 from tilewise.settings import current
-from tilewise.store.decisions import merge_tables
 from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
 
@@ -59,20 +51,13 @@ class Resolver:
     store_of: Callable[[], Store]
     fingerprint_of: Callable[[], str]
     provenance_of: Callable[[], Provenance]
-    tables: dict[TableKey, DecisionTable] = field(default_factory=dict)
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    tables: Tables
     tuning: threading.RLock = field(default_factory=threading.RLock)
 
     def renew_locks(self) -> None:
         """Replace locks that another thread may have held when a child was forked."""
-        self.lock, self.tuning = threading.RLock(), threading.RLock()
+        self.tables.lock, self.tuning = threading.RLock(), threading.RLock()
         self.workshop.lock = threading.RLock()
-
-    def drop(self, kernels: set[str]) -> None:
-        """Drop the decisions of some specs, by digest, from memory."""
-        with self.lock:
-            for key in [k for k in self.tables if k.kernel in kernels]:
-                del self.tables[key]
 
     def key(self, problem: Problem) -> TableKey:
         """Return the key of the decision table that a problem belongs to."""
@@ -188,21 +173,7 @@ class Resolver:
 
     def decision(self, problem: Problem) -> Decision | None:
         """Return the stored decision for a problem, from memory or the store."""
-        key = self.key(problem)
-        table = self.tables.get(key)
-        found = table.find(problem.point) if table else None
-        if found is None:
-            stored = self.store_of().decisions(key)
-            if stored is not None:
-                self.tables[key] = stored
-                found = stored.find(problem.point)
-        return found
-
-    def run_of(self, resolution: Resolution, counts: Counts) -> Run | None:
-        """Return the run of a resolution; None is the reference itself."""
-        if resolution.variant == REFERENCE or resolution.problem is None:
-            return None
-        return self.prepared(resolution.variant, resolution.problem, counts)[0]
+        return self.tables.find(self.key(problem), problem.point)
 
     def settle(
         self, question: Question, counts: Counts, budget_s: float | None = None
@@ -260,38 +231,17 @@ class Resolver:
         return run, made.build_ms
 
     def keep(self, question: Question, problem: Problem, decision: Decision) -> None:
-        """Store a decision; one taken under load never replaces a clean one on disk."""
-        key, mode = self.key(problem), mode_of(question)
+        """Keep a decision with its measurements, where writing is allowed on disk."""
+        key, writes = self.key(problem), mode_of(question) != "off"
         table = DecisionTable(key, question.subject.name, (decision,))
-        with self.lock:
-            store, kept = self.store_of(), None
-            if mode != "off" and not (decision.contended and self.is_clean(problem)):
-                kept = store.keep_decisions(table)
-                store.add_rows(measurement_rows(key, decision))
-            self.tables[key] = kept or merge_tables(self.tables.get(key), table)
-
-    def is_clean(self, problem: Problem) -> bool:
-        """Say whether a decision for a problem is stored that no load disturbed."""
-        stored = self.store_of().decisions(self.key(problem))
-        found = stored.find(problem.point) if stored else None
-        return found is not None and not found.contended
+        self.tables.keep(table, writes=writes)
+        if writes:
+            self.store_of().add_rows(measurement_rows(key, decision))
 
 
 def on_emulated(problem: Problem) -> bool:
     """Say whether a problem's arrays live on the emulated device."""
     return problem.residency == "device" and current().device == "emulated"
-
-
-def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
-    """Return what was measured for a decision as rows that are never changed."""
-    writer = f"{platform.node()} {os.getpid()} {time.monotonic_ns()}"
-    return [
-        MeasurementRow(
-            key, decision.point, c, decision.provenance, writer, decision.made_utc
-        )
-        for c in decision.candidates
-        if c.timing is not None
-    ]
 
 
 def case_of(question: Question, problem: Problem) -> Case:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tilewise.model.decision import DecisionTable, MeasurementRow, TableKey
 from tilewise.store.database import Database
+from tilewise.store.merge import merge_tables
 from tilewise.store.records import Fault
 from tilewise.store.shelf import Shelf
 
-__all__ = ["DecisionRecords", "merge_tables", "newest_first", "table_name"]
+__all__ = ["DecisionRecords", "Join", "table_name"]
+
+Join = Callable[[DecisionTable | None, DecisionTable], DecisionTable]
+"""How a new table goes into the stored one."""
 
 UNBOUNDED = 1 << 60
 IN_THE_DATABASE = 1 << 24
@@ -37,15 +40,14 @@ class DecisionRecords:
         """Return the table of a key, or None."""
         return self.shelf.get(table_name(key))
 
-    def merge(self, table: DecisionTable, by_age: bool = False) -> DecisionTable | None:
+    def merge(
+        self, table: DecisionTable, join: Join = merge_tables
+    ) -> DecisionTable | None:
         """
-        Merge a table into the stored one, which is read again in the transaction.
+        Join a table to the stored one, which is read again in the transaction.
 
-        New decisions replace those of the same region and keep the others; `by_age`
-        the later one of a region stays. Returns the merged table, or None where it
-        is not known to be kept.
+        Returns the joined table, or None where it is not known to be kept.
         """
-        join = newest_first if by_age else merge_tables
         return self.shelf.change(table_name(table.key), lambda old: join(old, table))
 
     def tables(self) -> list[DecisionTable]:
@@ -106,20 +108,3 @@ def row_name(row: MeasurementRow) -> str:
     point, provenance = repr(row.point), repr(row.provenance)
     parts = (point, str(row.candidate.variant), provenance, row.writer)
     return f"{table_name(row.key)}/{digest(*parts)}"
-
-
-def merge_tables(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
-    """Put new decisions before the old ones of other regions."""
-    if old is None:
-        return new
-    regions = {decision.region for decision in new.decisions}
-    rest = tuple(d for d in old.decisions if d.region not in regions)
-    return replace(new, decisions=new.decisions + rest)
-
-
-def newest_first(old: DecisionTable | None, new: DecisionTable) -> DecisionTable:
-    """Keep the later decision of each region, the latest first."""
-    every = new.decisions + (old.decisions if old else ())
-    latest = sorted(every, key=lambda decision: decision.made_utc, reverse=True)
-    kept = {d.region: d for d in reversed(latest)}
-    return replace(new, decisions=tuple(d for d in latest if kept[d.region] is d))

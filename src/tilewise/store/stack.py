@@ -20,7 +20,8 @@ from tilewise.store.artifacts import ArtifactStore, Entry
 from tilewise.store.boxes import BoxRecords, box_name
 from tilewise.store.bundle import Bundle, BundleLayer, read_bundle, write_bundle
 from tilewise.store.database import Database
-from tilewise.store.decisions import DecisionRecords, merge_tables
+from tilewise.store.decisions import DecisionRecords, Join
+from tilewise.store.merge import by_age, merge_tables
 from tilewise.store.place import default_directory
 from tilewise.store.records import Fault
 from tilewise.store.sweep import Pruned, sweep
@@ -96,14 +97,15 @@ class Store:
                 found = merge_tables(shipped, found) if found else shipped
         return found
 
-    def keep_decisions(self, table: DecisionTable) -> DecisionTable | None:
+    def keep_decisions(
+        self, table: DecisionTable, join: Join = merge_tables
+    ) -> DecisionTable | None:
         """
-        Merge a table into the stored one, in one transaction.
+        Join a table to the stored one, in one transaction.
 
-        New decisions replace those of the same region and keep the others. Returns
-        the merged table, or None where it is not known to be kept.
+        Returns the joined table, or None where it is not known to be kept.
         """
-        return self.records.merge(table)
+        return self.records.merge(table, join)
 
     def tables(self) -> list[DecisionTable]:
         """Return the tables of all layers, each as `decisions` gives it."""
@@ -177,7 +179,7 @@ class Store:
         if isinstance(bundle, Fault):
             return bundle
         kept = [self.keep_artifact(key, one) for key, one in bundle.artifacts]
-        merged = [self.records.merge(table, by_age=True) for table in bundle.tables]
+        merged = [self.records.merge(table, by_age) for table in bundle.tables]
         stated = [self.boxes.keep(table) for table in bundle.boxes]
         count = sum(table is not None for table in merged) + sum(stated)
         return Absorbed(sum(kept), count)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewise.model.decision import Range, Region
+from tilewise.model.decision import Range, Region, enclosing
 from tilewise.tuner.inputs import Array
 from tilewise.tuner.rule import TIE
 
@@ -118,7 +118,7 @@ def halves(region: Region, axis: int, last: int) -> tuple[Region, Region]:
 
 def leaf_of(leaves: Sequence[Leaf], sizes: Array) -> Leaf:
     """Return the leaf that holds a point; outside, the one next to it."""
-    spans = [(s.low, s.high) for s in bounds(leaves)]
+    spans = [(s.low, s.high) for s in enclosing([leaf.region for leaf in leaves])]
     inside = [
         min(max(int(v), a), b or int(v)) for v, (a, b) in zip(sizes, spans, strict=True)
     ]
@@ -129,18 +129,9 @@ def leaf_of(leaves: Sequence[Leaf], sizes: Array) -> Leaf:
     )
 
 
-def bounds(leaves: Sequence[Leaf]) -> Region:
-    """Return the box around all leaves."""
-    spans = list(zip(*(leaf.region for leaf in leaves), strict=True))
-    return tuple(
-        Range(s[0].axis, min(r.low for r in s), max(r.high or 0 for r in s))
-        for s in spans
-    )
-
-
 def opened(leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, Region]]:
     """Yield the leaves at the border with their boxes opened to what lies beyond."""
-    around = bounds(leaves)
+    around = enclosing([leaf.region for leaf in leaves])
     for leaf in leaves:
         beyond = tuple(
             Range(

@@ -13,8 +13,9 @@ import typer
 from tilewise.cli.build import build
 from tilewise.cli.cache import cache
 from tilewise.cli.load import kernels_of, one_kernel, sizes_of
-from tilewise.cli.tables import Json, aligned, printed, show_rows
-from tilewise.errors import ArgumentError, TilewiseError
+from tilewise.cli.show import show
+from tilewise.cli.tables import Debug, Json, printed
+from tilewise.errors import TilewiseError
 
 __all__ = ["app", "main"]
 
@@ -27,7 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(cache, name="cache")
 app.command()(build)
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+app.command()(show)
 Count = Annotated[int, typer.Option(min=1)]
 Residency = Annotated[str, typer.Option(help="host or device.")]
 Signature = Annotated[
@@ -178,37 +179,6 @@ def explain(
         printed([one.to_dict() for one in told])
     else:
         print("\n\n".join(map(str, told)))
-
-
-@app.command()
-def show(
-    kernel: Annotated[str, typer.Argument(help="A kernel's name, or all.")] = "",
-    *,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """List the decided regions with winner, speed-up, age and provenance."""
-    from tilewise.store.stack import open_store
-
-    found = [
-        row for row in show_rows(open_store().tables()) if kernel in ("", row["kernel"])
-    ]
-    if kernel and not found:
-        raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}")
-    if as_json:
-        printed(found)
-        return
-    rows: list[tuple[str, ...]] = [
-        ("kernel", "region", "winner", "speed", "age", "arguments")
-    ]
-    for row in found:
-        speed = f"{row['speed']:.2f}x" if row["speed"] else "-"
-        age = f"{row['age_h']} h" if row["age_h"] is not None else "-"
-        speed += " under load" if row["contended"] else ""
-        rows.append(
-            (row["kernel"], row["region"], row["variant"], speed, age, row["table"])
-        )
-    print("\n".join(aligned(rows)) if found else "nothing is decided yet")
 
 
 @app.command()

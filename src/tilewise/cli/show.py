@@ -1,0 +1,121 @@
+"""`tilewise show`: the decided regions, as a table, as JSON or as a map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tilewise.api.explain_text import age_s, age_text
+from tilewise.cli.tables import Debug, Json, aligned, printed
+from tilewise.errors import ArgumentError
+from tilewise.model.decision import Decision, DecisionTable, Range
+from tilewise.model.resolution import REFERENCE
+from tilewise.store.stack import open_store
+
+__all__ = ["show"]
+
+SHOWN = ("numpy", "numba", "driver", "tilewise")
+"""The versions that stand in the text; JSON has all of them."""
+
+
+def show(
+    kernel: Annotated[str, typer.Argument(help="A kernel's name, or all.")] = "",
+    *,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw a map of the winners to a .png or .svg.")
+    ] = None,
+    at: Annotated[
+        str, typer.Option(help="With --plot: the axes that are fixed, as in k=784.")
+    ] = "",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the decided regions with winner, speed-up, age and provenance."""
+    tables = [t for t in open_store().tables() if kernel in ("", t.kernel_name)]
+    if kernel and not tables:
+        raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}")
+    if plot is not None:
+        from tilewise.cli.plots import draw
+
+        draw(tables, plot, at)
+    if as_json:
+        printed([row for table in tables for row in rows_of(table)])
+    else:
+        print("\n\n".join(map(told, tables)) or "nothing is decided yet")
+
+
+def rows_of(table: DecisionTable) -> list[dict[str, Any]]:
+    """Return a row per decided region: winner, speed-up, age, what it was made with."""
+    return [
+        {
+            "kernel": table.kernel_name,
+            "table": table.key.label,
+            "hardware": table.key.fingerprint,
+            "region": ", ".join(map(str, decision.region)),
+            "variant": str(decision.variant),
+            "grade": grade_of(decision),
+            "ties": [str(variant) for variant in decision.ties],
+            "contended": decision.contended,
+            "speed": speed_of(decision),
+            "regret": decision.regret,
+            "measured_at": dict(decision.point),
+            "made": decision.made_utc,
+            "age_s": age_s(decision.made_utc),
+            "provenance": dict(decision.provenance),
+        }
+        for decision in table.decisions
+    ]
+
+
+def told(table: DecisionTable) -> str:
+    """Write a table's regions for people."""
+    rows = [("region", "winner", "speed", "loss", "age", "grade")]
+    for one in table.decisions:
+        speed, age = speed_of(one), age_s(one.made_utc)
+        notes = [grade_of(one), "tied"[: 4 * bool(one.ties)]]
+        notes.append("under load" if one.contended else "")
+        rows.append(
+            (
+                ", ".join(map(span_text, one.region)),
+                str(one.variant),
+                f"{speed:.2f}x" if speed else "-",
+                "-" if one.regret is None else f"{one.regret:.1%}",
+                "-" if age is None else age_text(age),
+                ", ".join(filter(None, notes)),
+            )
+        )
+    head = [f"{table.kernel_name}: {table.key.label}", f"  on {table.key.fingerprint}"]
+    lines = [f"  {line}" for line in aligned(rows, right=(2, 3, 4))]
+    return "\n".join([*head, *versions(table.decisions), *lines])
+
+
+def versions(decisions: Sequence[Decision]) -> list[str]:
+    """Return a line for each set of versions that decisions were made with."""
+    sets = dict.fromkeys(
+        ", ".join(f"{k} {v}" for k, v in one.provenance if k in SHOWN and v)
+        for one in decisions
+    )
+    return [f"  with {one}" for one in sets if one]
+
+
+def span_text(span: Range) -> str:
+    """Write a range in short: `m 64-127`, `m 4096+`, `m 0`."""
+    if span.high is None:
+        return f"{span.axis} {span.low}+" if span.low else f"any {span.axis}"
+    high = f"-{span.high}" if span.high != span.low else ""
+    return f"{span.axis} {span.low}{high}"
+
+
+def grade_of(decision: Decision) -> str:
+    """Return how a decision is known."""
+    return "extrapolated" if decision.origin == "extrapolated" else "measured"
+
+
+def speed_of(decision: Decision) -> float | None:
+    """Return how many times as fast as the reference the winner was measured."""
+    times = {c.variant: c.timing for c in decision.candidates if c.timing}
+    best, base = times.get(decision.variant), times.get(REFERENCE)
+    return base.median_us / best.median_us if best and base else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from tilewise import EngineError, tuned_kernel
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
+from tilewise.runtime.dispatch import python_key
+from tilewise.runtime.process import resolver
+from tilewise.runtime.question import ask
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +87,63 @@ def test_host_arrays_run_on_the_pinned_device_variant() -> None:
     dense, args = kernel(), inputs()
     dense.pin("numba_cuda/global")
     np.testing.assert_allclose(dense(*args), dense.reference(*args), rtol=1e-5)
+
+
+class Foreign:
+    """A device array of another library: nothing but the interface and a number."""
+
+    def __init__(self, array: EmulatedArray, number: int = 0) -> None:
+        self.array, self.device = array, SimpleNamespace(id=number)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.array.__cuda_array_interface__
+
+
+def test_any_library_s_arrays_are_fused() -> None:
+    """An array with the interface alone, no dtype and no shape, is used in place."""
+    dense, args = kernel(), inputs()
+    dense.pin("cuda_cpp/naive")
+    (out,) = on_device([np.zeros((17, 13), np.float32)])
+    dense(*map(Foreign, on_device(args)), out=out)
+    np.testing.assert_allclose(out.get(), dense.reference(*args), rtol=1e-5)
+    assert ["cuda_cpp/naive"] == list(dense.stats.dispatches)
+
+
+def test_batches_of_any_library_fill_a_strided_out() -> None:
+    """Leading axes are folded by views; what can't be folded is filled by a copy."""
+    dense, (x, w, b) = kernel(), inputs()
+    dense.pin("cuda_cpp/naive")
+    x = np.stack([x, -x])
+    (whole,) = on_device([np.zeros((2, 17, 26), np.float32)])
+    out = whole[:, :, ::2]
+    assert out is dense(*map(Foreign, on_device([x, w, b])), out=out)
+    np.testing.assert_allclose(out.get(), dense.reference(x, w, b), rtol=1e-5)
+    assert not whole.get()[:, :, 1::2].any()
+
+
+def test_two_gpus_share_neither_entries_nor_decisions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The GPU's number is part of a call's key and chooses the decision's hardware."""
+    args = on_device(inputs())
+    placed = [[Foreign(arg, number) for arg in args] for number in (0, 1)]
+    assert python_key(placed[0]) != python_key(placed[1])
+    monkeypatch.setattr(resolver(), "fingerprint_of", lambda device: f"gpu {device}")
+    problems = [ask(kernel()._subject, tuple(given)).problem for given in placed]
+    found = [resolver().key(one).fingerprint for one in problems if one is not None]
+    assert ["gpu 0", "gpu 1"] == found
+
+
+def test_an_array_off_its_alignment_is_for_the_reference() -> None:
+    """It has another key than an aligned one, and no kernel is launched on it."""
+    dense, (x, w, b) = kernel(), inputs()
+    (raw,) = on_device([np.zeros(4 * b.size + 1, np.uint8)])
+    args = on_device([x, w, b])
+    odd = EmulatedArray(args[2].device, raw.buffer, b.shape, b.dtype, offset=1)
+    dense(*args)
+    assert "b is not aligned" in dense.explain(*args[:2], odd).reason
+    assert python_key(args) != python_key([*args[:2], odd])
 
 
 def test_mixed_residency_says_who_is_where() -> None:

@@ -95,4 +95,4 @@ def variants(name: str) -> list[Any]:
     question = ask(TUNED[name]._subject, tuple(args))
     engine, target = resolver().workshop.engines["cpu"], resolver().workshop.target_of
     assert question.problem is not None
-    return list(engine.variants(question.problem, target("cpu")))
+    return list(engine.variants(question.problem, target("cpu", 0)))

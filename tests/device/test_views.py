@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 import types
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
+from tilewise.device.host import device_number
 from tilewise.device.views import (
     DeviceView,
     StreamHandle,
     caller_stream,
+    device_copy,
     device_empty,
     device_of,
     device_view,
@@ -224,8 +227,40 @@ def test_a_result_of_the_callers_library(monkeypatch, library, dtype):
     def empty(shape, dtype=None, device=None):
         made.update(shape=shape, dtype=str(dtype), device=device)
 
-    kind = fake_library(monkeypatch, library, empty=empty, bool="bool")
+    cuda = types.SimpleNamespace(Device=nullcontext)
+    kind = fake_library(monkeypatch, library, empty=empty, bool="bool", cuda=cuda)
     device_empty(kind(), (2, 5), dtype)
 
     device = "cuda:0" if library == "torch" else None
     assert {"shape": (2, 5), "dtype": dtype, "device": device} == made
+
+
+@pytest.mark.parametrize(
+    ("device", "number"),
+    [
+        (types.SimpleNamespace(id=2), 2),
+        (types.SimpleNamespace(index=3), 3),
+        (types.SimpleNamespace(index=None), 0),
+        ("cpu", 0),
+        (None, 0),
+    ],
+    ids=["cupy", "torch", "torch-current", "numpy", "none"],
+)
+def test_the_number_of_a_gpu(device, number):
+    """CuPy calls it id and torch index; who says nothing is on the first."""
+    assert number == device_number(types.SimpleNamespace(device=device))
+
+
+def test_a_copy_is_made_on_the_callers_stream(monkeypatch):
+    """CuPy copies between any strides, on the stream of the target's library."""
+    streams = []
+    cuda = types.SimpleNamespace(
+        get_current_stream=lambda: types.SimpleNamespace(ptr=99),
+        ExternalStream=lambda handle: nullcontext(streams.append(handle)),
+    )
+    kind = fake_library(monkeypatch, "cupy", cuda=cuda, asarray=lambda a: a.host)
+    target, source = kind(), kind()
+    target.host, source.host = np.zeros((2, 6))[:, ::2], np.ones((2, 3))
+    device_copy(target, source)
+
+    assert ([99], 6) == (streams, target.host.sum())

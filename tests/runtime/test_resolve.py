@@ -102,8 +102,9 @@ def test_decisions_of_other_hardware_are_a_miss_that_says_so(
 ) -> None:
     """The reason names the other fingerprint."""
     kernel()(*inputs())
-    home = resolver().fingerprint_of()
-    monkeypatch.setattr(resolver(), "fingerprint_of", lambda: "cpu_other_9t_no-gpu")
+    home = resolver().fingerprint_of(0)
+    other = lambda device: "cpu_other_9t_no-gpu"  # noqa: E731
+    monkeypatch.setattr(resolver(), "fingerprint_of", other)
     told = kernel().explain(*inputs())
     assert "none" == told.grade
     assert home in told.reason

@@ -60,7 +60,7 @@ class Workshop:
     """Builds, keeps and loads the variants of all engines, for one target each."""
 
     engines: Mapping[str, Engine]
-    target_of: Callable[[str], Target]
+    target_of: Callable[[str, int], Target]
     store_of: Callable[[], Store]
     loaded: dict[tuple[str, str, str], Prepared] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -74,7 +74,7 @@ class Workshop:
         for name, engine in self.engines.items():
             if allowed and name not in allowed:
                 continue
-            target = self.target_of(name)
+            target = self.target_of(name, problem.device)
             if not target.arch:
                 missing = "there is no CUDA device here"
                 unable.append(Candidate(Variant(name), "rejected", missing))
@@ -92,11 +92,12 @@ class Workshop:
         engine = self.engines.get(variant.engine)
         if engine is None:
             return f"there is no engine {variant.engine!r} here"
-        known = engine.variants(problem, self.target_of(variant.engine))
+        target = self.target_of(variant.engine, problem.device)
+        known = engine.variants(problem, target)
         if variant not in known:
             names = ", ".join(dict.fromkeys(one.name for one in known))
             return f"there is no variant {variant}; {variant.engine} has {names}"
-        return engine.rejects(variant, problem, self.target_of(variant.engine))
+        return engine.rejects(variant, problem, target)
 
     def prepare(self, variant: Variant, problem: Problem, counts: Counts) -> Prepared:
         """
@@ -104,7 +105,8 @@ class Workshop:
 
         Raises EngineError when it can neither be built nor loaded.
         """
-        engine, target = self.engines[variant.engine], self.target_of(variant.engine)
+        engine = self.engines[variant.engine]
+        target = self.target_of(variant.engine, problem.device)
         parts = engine.key_parts(variant, problem, target)
         with self.lock:
             # Two specs may share an artifact; what Python does around it differs.
@@ -125,7 +127,8 @@ class Workshop:
         counts: Counts,
     ) -> Prepared:
         """Load from the store what is there and loads; build it otherwise."""
-        engine, target = self.engines[variant.engine], self.target_of(variant.engine)
+        engine = self.engines[variant.engine]
+        target = self.target_of(variant.engine, problem.device)
         shipped, missing = shipped_key(parts, target), None
         try:
             key = artifact_key(parts, target, engine.toolchain)

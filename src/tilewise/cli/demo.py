@@ -134,7 +134,7 @@ def run_demo(
         raise ArgumentError(f"the demo has no problem at sizes {sizes}")
     order = ordered(subject.name, problem, engine, tile_size, arch)
     report = described(order, epilogue, launches[1])
-    here = resolver().workshop.target_of(engine)
+    here = resolver().workshop.target_of(engine, 0)
     if order.target.arch == here.arch:
         return run(order, report, subject.function, args, launches)
     found = f"the device here is {here.arch}" if here.arch else ""
@@ -218,7 +218,7 @@ def ordered(
     if engine not in workshop.engines:
         known = ", ".join(workshop.engines)
         raise ArgumentError(f"--engine {engine}: the engines here are {known}")
-    target = cuda_target(arch) if arch else workshop.target_of(engine)
+    target = cuda_target(arch) if arch else workshop.target_of(engine, 0)
     variant = chosen(problem, engine, target, tile_size)
     return Order(kernel, problem, workshop.engines[engine], variant, target)
 
@@ -280,7 +280,7 @@ def described(order: Order, epilogue: str, launches: int) -> DemoReport:
     tiles = [str(value) for name, value in variant.config if name == "tile"]
     return DemoReport(
         title="tilewise demo: a persistent cache of compiled kernels",
-        device=resolver().fingerprint_of(),
+        device=resolver().fingerprint_of(0),
         compute_capability=target.arch if target.kind == "cuda" else "none (CPU)",
         cache_directory=str(resolver().store_of().directory or "none"),
         workload=f"C = {epilogue}(A @ B + bias)",

@@ -18,7 +18,15 @@ from tilewise.device.cgroup import cpu_quota
 from tilewise.device.cpu_text import Cpu, parse_cpu
 from tilewise.settings import current
 
-__all__ = ["Blas", "array_location", "blas", "cpu", "threads", "usable_threads"]
+__all__ = [
+    "Blas",
+    "array_location",
+    "blas",
+    "cpu",
+    "device_number",
+    "threads",
+    "usable_threads",
+]
 
 
 def array_location(x: object) -> str:
@@ -28,6 +36,14 @@ def array_location(x: object) -> str:
     Arrays, numbers and sequences of the host are all "host".
     """
     return "device" if hasattr(x, "__cuda_array_interface__") else "host"
+
+
+def device_number(array: Any) -> int:
+    """Return the number of an array's GPU, as CuPy (`id`) and torch (`index`) say."""
+    device = getattr(array, "device", None)
+    number = getattr(device, "id", None)
+    number = getattr(device, "index", None) if number is None else number
+    return number if isinstance(number, int) else 0
 
 
 @cache

@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewise.device.arrays import EmulatedArray, Flags
 from tilewise.device.chosen import chosen_device
+from tilewise.device.host import device_number
 from tilewise.device.seam import Device
 from tilewise.errors import ArgumentError, EngineError
 
@@ -25,9 +26,11 @@ __all__ = [
     "DeviceView",
     "StreamHandle",
     "caller_stream",
+    "device_copy",
     "device_empty",
     "device_of",
     "device_view",
+    "gpu",
     "is_device_array",
 ]
 
@@ -189,8 +192,8 @@ def device_of(array: Any) -> Device:
     device = chosen_device()
     if device is None:
         raise EngineError("there is no CUDA device here")
-    number = getattr(getattr(array, "device", None), "id", 0) or 0
-    return device if device.properties.emulated or not number else gpu(int(number))
+    number = device_number(array)
+    return gpu(number) if number and not device.properties.emulated else device
 
 
 @cache
@@ -245,4 +248,17 @@ def device_empty(like: Any, shape: Sequence[int], dtype: Any) -> Any:
         return cuda.device_array(sizes, kind)
     import cupy
 
-    return cupy.empty(sizes, kind)
+    with cupy.cuda.Device(device_number(like)):
+        return cupy.empty(sizes, kind)
+
+
+def device_copy(target: Any, source: Any) -> None:
+    """Copy an array of any library into another of any strides, on its stream."""
+    if isinstance(target, EmulatedArray):
+        target.set(source.get())
+        return
+    import cupy
+
+    stream = caller_stream(target)
+    with cupy.cuda.ExternalStream(stream.handle if stream else 0):
+        cupy.asarray(target)[...] = cupy.asarray(source)

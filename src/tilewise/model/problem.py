@@ -50,6 +50,7 @@ class Problem:
     are the positions of arguments that are bound once. `fold` says how arguments of
     other ranks are viewed as matrices; `shape` is that of the caller's result.
     `tolerance` identifies what replaces the bound on the error, "" for nothing.
+    `device` is the number of the GPU where device arrays live.
     """
 
     spec: Spec
@@ -63,6 +64,7 @@ class Problem:
     fold: str = ""
     shape: tuple[int, ...] = ()
     tolerance: str = ""
+    device: int = 0
 
     @property
     def point(self) -> tuple[tuple[str, int], ...]:
@@ -97,6 +99,7 @@ def pose(
     constants: tuple[int, ...] = (),
     precision: str = "strict",
     tolerance: str = "",
+    device: int = 0,
 ) -> Problem | str:
     """
     Put a spec at the caller's arguments.
@@ -123,10 +126,8 @@ def pose(
         if form is None:
             return f"{operand.name} with shape {view.shape} does not fit {shape}"
         forms.append(form)
-    return Problem(
-        spec, m, n, k, tuple(forms), residency, constants, precision, fold, shape,
-        tolerance,
-    )  # fmt: skip
+    asked = (residency, constants, precision, fold, shape, tolerance, device)
+    return Problem(spec, m, n, k, tuple(forms), *asked)
 
 
 def viewed_array(operand: Operand, array: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.device.host import device_number
 from tilewise.errors import EngineError
 
 __all__ = ["Dispatcher", "Entry", "python_key", "run_entry", "static_key"]
@@ -103,8 +104,8 @@ def python_key(args: Sequence[Any]) -> tuple[Any, ...] | None:
     """
     Describe arguments that the native key cannot; None for what no table holds.
 
-    Arrays by type, dtype, shape, strides and alignment; numbers by type; static
-    arguments by type and value.
+    Arrays by type, dtype, shape, strides and alignment, those of a GPU by its number
+    too; numbers by type; static arguments by type and value.
     """
     key: list[Any] = []
     for arg in args:
@@ -118,7 +119,8 @@ def python_key(args: Sequence[Any]) -> tuple[Any, ...] | None:
             key.append(kind)
         elif hasattr(arg, "__cuda_array_interface__"):
             face = arg.__cuda_array_interface__
-            key += (kind, face["typestr"], face["shape"], face.get("strides"))
+            place = device_number(arg), face["data"][0] & 7
+            key += (kind, face["typestr"], face["shape"], face.get("strides"), place)
         else:
             return None
     return tuple(key)

@@ -20,7 +20,7 @@ from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
 from tilewise.runtime.mode import is_passing, mode_of
-from tilewise.runtime.on_device import allocating, reference_on
+from tilewise.runtime.on_device import allocating, reference_on, unfolding
 from tilewise.runtime.question import Question
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
@@ -145,6 +145,7 @@ def fused_entry(
     shape, dtype = problem.shape, np.dtype(problem.spec.dtype)
     entry = Entry(str(variant), run, shape, dtype)
     if question.residency == "device":
+        run = unfolding(run, problem)
         entry.direct, entry.run, entry.filling = allocating(run, problem), None, run
     if variant == resolution.variant:
         entry.saving_us = saving_us(resolution)

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from tilewise.device.arrays import EmulatedArray
-from tilewise.device.views import device_empty
+from tilewise.device.views import (
+    device_copy,
+    device_empty,
+    device_view,
+    is_device_array,
+)
 from tilewise.engines.base import Run
 from tilewise.model.problem import Problem
 
-__all__ = ["allocating", "reference_on"]
+__all__ = ["allocating", "reference_on", "unfolding"]
 
 
 def allocating(run: Run, problem: Problem) -> Callable[..., Any]:
@@ -22,6 +27,29 @@ def allocating(run: Run, problem: Problem) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         return run(*args, device_empty(args[place], shape, dtype))
+
+    return call
+
+
+def unfolding(run: Run, problem: Problem) -> Run:
+    """
+    Let a folded run serve any library's arrays, and an `out` of any strides.
+
+    A fold takes views that some libraries' arrays do not have.
+    """
+    if not problem.fold:
+        return run
+
+    def call(*args_out: Any) -> Any:
+        *args, out = args_out
+        seen = [device_view(arg) if is_device_array(arg) else arg for arg in args]
+        if device_view(out).flags.c_contiguous:
+            run(*seen, device_view(out))
+            return out
+        whole = device_empty(out, problem.shape, np.dtype(problem.spec.dtype))
+        run(*seen, device_view(whole))
+        device_copy(out, whole)
+        return out
 
     return call
 

@@ -13,6 +13,7 @@ from tilewise.device.chosen import chosen_device
 from tilewise.device.fingerprint import hw_fingerprint
 from tilewise.device.provenance import provenance
 from tilewise.device.target import cpu_target
+from tilewise.device.views import gpu
 from tilewise.engines.base import Engine
 from tilewise.model.variant import Target
 from tilewise.runtime.resolve import Resolver
@@ -42,9 +43,11 @@ def engines() -> dict[str, Engine]:
     return made
 
 
-def target_of(engine: str) -> Target:
-    """Return what an engine builds for on this machine."""
-    return host_target() if engine == "cpu" else device_target(chosen_device())
+def target_of(engine: str, device: int) -> Target:
+    """Return what an engine builds for on this machine, or on its GPU of a number."""
+    if engine == "cpu":
+        return host_target()
+    return device_target(gpu(device) if device else chosen_device())
 
 
 host_target = functools.cache(cpu_target)
@@ -62,7 +65,7 @@ def made() -> Resolver:
     return Resolver(
         Workshop(engines(), target_of, open_store),
         open_store,
-        functools.cache(hw_fingerprint),
+        functools.cache(lambda device: hw_fingerprint(device or None)),
         functools.cache(provenance),
         Tables(open_store),
     )

@@ -14,8 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.device.host import array_location
-from tilewise.device.views import device_view, is_device_array
+from tilewise.device.host import device_number
+from tilewise.device.views import (
+    DeviceView,
+    device_view,
+    is_device_array,
+)
 from tilewise.errors import ArgumentError
 from tilewise.model.problem import Problem, pose
 from tilewise.model.spec import Spec, match
@@ -104,7 +108,8 @@ def ask(
     residency, TraceError for a structure that cannot be fused.
     """
     residency = residency_of(subject, args)
-    forms = [arg_form(n, a) for n, a in zip(subject.parameters, args, strict=True)]
+    seen = viewed(args) if residency == "device" else args
+    forms = [arg_form(n, a) for n, a in zip(subject.parameters, seen, strict=True)]
     for form in forms:
         if isinstance(form, str):
             return Question(subject, args, residency, reason=form)
@@ -113,8 +118,9 @@ def ask(
         return Question(subject, args, residency, reason=spec)
     posed = pose(
         spec,
-        viewed(args) if residency == "device" else args,
+        seen,
         residency=residency,
+        device=max(map(device_number, args)) if residency == "device" else 0,
         constants=constants,
         precision=subject.options.precision,
     )
@@ -123,16 +129,16 @@ def ask(
     return Question(subject, args, residency, spec, posed)
 
 
-def viewed(args: Sequence[Any]) -> list[Any]:
+def viewed(args: Sequence[Any]) -> tuple[Any, ...]:
     """Return device arrays as views that have strides and flags, as NumPy's do."""
-    return [device_view(arg) if is_device_array(arg) else arg for arg in args]
+    return tuple(device_view(arg) if is_device_array(arg) else arg for arg in args)
 
 
 def residency_of(subject: Subject, args: Sequence[Any]) -> str:
     """Return "host" or "device"; raises TypeError naming who is where when mixed."""
     places: dict[str, list[str]] = {}
     for name, arg in zip(subject.parameters, args, strict=True):
-        if isinstance(arg, np.ndarray) or hasattr(arg, "__cuda_array_interface__"):
+        if isinstance(arg, np.ndarray) or is_device_array(arg):
             places.setdefault(place_of(arg), []).append(name)
     if len(places) > 1:
         told = "; ".join(f"{', '.join(n)} on the {p}" for p, n in places.items())
@@ -144,12 +150,8 @@ def residency_of(subject: Subject, args: Sequence[Any]) -> str:
 
 
 def place_of(array: Any) -> str:
-    """Return "host", or the device with its number where the array says it."""
-    if array_location(array) == "host":
-        return "host"
-    device = getattr(array, "device", None)
-    number = getattr(device, "id", None)
-    return "device" if number is None else f"device {number}"
+    """Return "host", or the device with its number."""
+    return "host" if isinstance(array, np.ndarray) else f"device {device_number(array)}"
 
 
 def arg_form(name: str, arg: Any) -> ArgForm | str:
@@ -161,15 +163,13 @@ def arg_form(name: str, arg: Any) -> ArgForm | str:
         return ArgForm("scalar", kind.__name__)
     if isinstance(arg, np.generic):
         return ArgForm("scalar", str(arg.dtype))
-    if kind is np.ndarray:
+    if kind in (np.ndarray, DeviceView):
         return array_form(name, arg)
-    if hasattr(arg, "__cuda_array_interface__") and hasattr(arg, "dtype"):
-        return ArgForm("array", str(arg.dtype), len(arg.shape))
     return f"{name} is a {kind.__name__}, not an array or a number"
 
 
-def array_form(name: str, array: np.ndarray[Any, Any]) -> ArgForm | str:
-    """Return a NumPy array's form; unusual dtypes and memory are for the reference."""
+def array_form(name: str, array: Any) -> ArgForm | str:
+    """Return an array's form; unusual dtypes and memory are for the reference."""
     if array.dtype.kind not in "biufc":
         return f"{name} has dtype {array.dtype}"
     if not array.dtype.isnative:

@@ -49,7 +49,7 @@ class Resolver:
 
     workshop: Workshop
     store_of: Callable[[], Store]
-    fingerprint_of: Callable[[], str]
+    fingerprint_of: Callable[[int], str]
     provenance_of: Callable[[], Provenance]
     tables: Tables
     tuning: threading.RLock = field(default_factory=threading.RLock)
@@ -62,7 +62,10 @@ class Resolver:
     def key(self, problem: Problem) -> TableKey:
         """Return the key of the decision table that a problem belongs to."""
         return TableKey(
-            self.fingerprint_of(), problem.spec.digest, problem.table, problem.label
+            self.fingerprint_of(problem.device),
+            problem.spec.digest,
+            problem.table,
+            problem.label,
         )
 
     def allowed(self, question: Question) -> tuple[str, ...]:
@@ -84,7 +87,8 @@ class Resolver:
         able, unable = self.workshop.survey(problem, self.allowed(question))
         if problem.residency == "device" or current().device != "emulated":
             return able, unable
-        emulated = [v for v in able if self.workshop.target_of(v.engine).kind == "cuda"]
+        targets = {v: self.workshop.target_of(v.engine, 0).kind for v in able}
+        emulated = [v for v in able if targets[v] == "cuda"]
         reason = "its times on the emulated device decide nothing"
         unable += [Candidate(v, "rejected", reason) for v in emulated]
         return [v for v in able if v not in emulated], unable
@@ -166,7 +170,8 @@ class Resolver:
         engine = self.workshop.engines.get(pin.engine)
         if engine is None:
             return []
-        known = engine.variants(problem, self.workshop.target_of(pin.engine))
+        target = self.workshop.target_of(pin.engine, problem.device)
+        known = engine.variants(problem, target)
         if pin.config:
             return [v for v in known if v == pin]
         return [v for v in known if v.engine == pin.engine and v.method == pin.method]

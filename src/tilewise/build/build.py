@@ -57,13 +57,23 @@ class Prepared:
 
 @dataclass(slots=True)
 class Workshop:
-    """Builds, keeps and loads the variants of all engines, for one target each."""
+    """
+    Builds, keeps and loads the variants of all engines, for one target each.
+
+    `lock` guards the tables and is never held while code is made; a gate lets one
+    thread make an artifact and the others that want the same wait for it.
+    """
 
     engines: Mapping[str, Engine]
     target_of: Callable[[str, int], Target]
     store_of: Callable[[], Store]
     loaded: dict[tuple[str, str, str], Prepared] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    gates: dict[str, threading.RLock] = field(default_factory=dict)
+
+    def renew_locks(self) -> None:
+        """Replace locks that another thread may have held when a child was forked."""
+        self.lock, self.gates = threading.RLock(), {}
 
     def survey(
         self, problem: Problem, allowed: tuple[str, ...]
@@ -108,16 +118,33 @@ class Workshop:
         engine = self.engines[variant.engine]
         target = self.target_of(variant.engine, problem.device)
         parts = engine.key_parts(variant, problem, target)
+        key = shipped_key(parts, target)
+        # Two specs may share an artifact; what Python does around it differs.
+        place = (key, problem.spec.digest, problem.table)
         with self.lock:
-            # Two specs may share an artifact; what Python does around it differs.
-            place = (shipped_key(parts, target), problem.spec.digest, problem.table)
+            gate = self.gates.setdefault(key, threading.RLock())
+        if known := self.known(place, counts):
+            return known
+        with gate:
+            if known := self.known(place, counts):
+                return known
+            try:
+                made = self.fetched(variant, problem, parts, counts)
+                with self.lock:
+                    self.loaded[place] = made
+                return made
+            finally:
+                with self.lock:
+                    self.gates.pop(key, None)
+
+    def known(self, place: tuple[str, str, str], counts: Counts) -> Prepared | None:
+        """Return what memory holds, counted, or None."""
+        with self.lock:
             known = self.loaded.get(place)
-            if known is not None:
-                counts.memory_hits += 1
-                return Prepared(known.run, known.artifact, known.key, "memory")
-            made = self.fetched(variant, problem, parts, counts)
-            self.loaded[place] = made
-            return made
+            if known is None:
+                return None
+            counts.memory_hits += 1
+        return Prepared(known.run, known.artifact, known.key, "memory")
 
     def fetched(
         self,

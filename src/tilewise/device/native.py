@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from tilewise.device.forking import watch_forks
 from tilewise.errors import EngineError
 
 __all__ = [
@@ -350,6 +351,7 @@ def prepare_llvm() -> None:
     """Initialise LLVM and name Python's functions, once a process."""
     import llvmlite.binding as llvm
 
+    watch_forks()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in SYMBOLS:

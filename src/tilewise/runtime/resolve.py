@@ -57,7 +57,7 @@ class Resolver:
     def renew_locks(self) -> None:
         """Replace locks that another thread may have held when a child was forked."""
         self.tables.lock, self.tuning = threading.RLock(), threading.RLock()
-        self.workshop.lock = threading.RLock()
+        self.workshop.renew_locks()
 
     def key(self, problem: Problem) -> TableKey:
         """Return the key of the decision table that a problem belongs to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -197,6 +198,25 @@ def test_tune_then_show_explain_export_and_import(project: Path) -> None:
     words = ("explain", "mine:dense", "--shape", "8x8x8", "--json")
     moved = tilewise(project, *words, **other)
     assert "measured" == json.loads(moved.stdout)[0]["grade"]
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_so(project: Path) -> None:
+    """Exit code 1, and the first problem is decided for later processes."""
+    shapes = ",".join(f"{1 << i}x8x8" for i in range(3, 20))
+    words = [sys.executable, "-c", RUN, "tune", "mine:dense", "--shapes", shapes]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, cwd=project, stdout=pipe, stderr=pipe, text=True, env=dict(os.environ)
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=60)
+    assert "problem 1 of 17" in first
+    assert 1 == process.returncode
+    assert "then interrupted: what is decided is kept" in told
+    rows = json.loads(tilewise(project, "show", "--json").stdout)
+    assert 8 in [row["measured_at"]["m"] for row in rows]
 
 
 def test_a_bundle_serves_read_only(project: Path) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "candidates_of",
     "distance",
     "explained",
+    "microseconds",
     "refusals",
     "sizes_text",
     "tuned",

@@ -210,9 +210,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         that is assumed, which the report says. Inputs are never written, outputs are
         poisoned, so a variant that leaves an element unwritten is rejected. What is
         decided already is measured again only with `force`. `budget_s` bounds measuring
-        (seconds a problem); compiling is counted apart. `progress` shows a bar on a
-        terminal, or lines elsewhere when True. Ctrl-C keeps what is decided by then and
-        the report says so. Raises SettingError naming what forbids tuning, such as
+        (seconds a problem); compiling is counted apart. `progress` shows where it is on
+        a terminal, or lines elsewhere when True. Ctrl-C keeps what is decided by then
+        and the report says so. Raises SettingError naming what forbids tuning, such as
         TILEWISE_TUNE=off.
         """
         report = tune(

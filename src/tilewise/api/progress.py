@@ -1,4 +1,4 @@
-"""How far a tuning is: a live bar for a person, plain lines for a log."""
+"""How far a tuning is: live for a person who watches, plain lines for a log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from tilewise.api.explain_text import microseconds
 from tilewise.model.resolution import Resolution
+from tilewise.tuner.watch import Step
 
 __all__ = ["Progress", "progress_of"]
 
@@ -23,9 +24,17 @@ class Progress:
     def begin(self, what: str) -> None:
         """Note the problem that is measured now."""
 
+    def step(self, step: Step) -> None:
+        """Note what is done for it now."""
+
     def end(self, resolution: Resolution) -> None:
         """Note what was decided for it."""
         self.done += 1
+
+    @property
+    def spent_s(self) -> float:
+        """The time since the first problem began (s)."""
+        return time.monotonic() - self.begun
 
     @contextmanager
     def shown(self) -> Iterator[Progress]:
@@ -39,40 +48,72 @@ class Lines(Progress):
     def end(self, resolution: Resolution) -> None:
         """Print what was decided, with the time so far."""
         super().end(resolution)
-        spent = time.monotonic() - self.begun
         print(
             f"{self.kernel}: problem {self.done} of {self.count}, {told(resolution)}, "
-            f"{spent:.1f} s",
+            f"{self.spent_s:.1f} s",
             file=sys.stderr,
         )
 
 
-class Bar(Progress):
-    """A live bar that names the problem and the best so far."""
+class Live(Progress):
+    """
+    Two live lines for a person: how far it is, and what is being done.
+
+    They are drawn when something is told, between samples: a thread that redraws would
+    disturb what is measured.
+    """
 
     @contextmanager
     def shown(self) -> Iterator[Progress]:
-        """Show the bar inside a `with` block."""
+        """Show the lines inside a `with` block."""
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as RichProgress
+        from rich.live import Live as RichLive
 
-        columns: tuple[Any, ...] = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("{task.fields[best]}"),
-        )  # fmt: skip
-        with RichProgress(*columns, console=Console(stderr=True)) as self.bar:
-            self.task = self.bar.add_task(self.kernel, total=self.count, best="")
+        console = Console(stderr=True)
+        self.what, self.doing, self.last = "", "", ""
+        with RichLive(console=console, auto_refresh=False) as self.live:
             yield self
 
     def begin(self, what: str) -> None:
         """Name the problem."""
-        self.bar.update(self.task, description=f"{self.kernel} {what}")
+        self.what, self.doing = what, ""
+        self.draw()
+
+    def step(self, step: Step) -> None:
+        """Show what is done now."""
+        self.doing = doing(step)
+        self.draw()
 
     def end(self, resolution: Resolution) -> None:
         """Move on and show what won."""
         super().end(resolution)
-        self.bar.update(self.task, advance=1, best=told(resolution))
+        self.what, self.doing, self.last = "", "", f"last: {told(resolution)}"
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw both lines, each cut at the terminal's width."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        place = min(self.done + 1, self.count)
+        head = Table.grid(padding=(0, 1))
+        head.add_row(
+            Text(f"{self.kernel} {self.what}".rstrip()),
+            ProgressBar(self.count, self.done, width=20),
+            Text(f"problem {place} of {self.count}, {self.spent_s:.0f} s"),
+        )
+        below = Text(f"  {self.doing or self.last}", no_wrap=True, overflow="ellipsis")
+        self.live.update(Group(head, below), refresh=True)
+
+
+def doing(step: Step) -> str:
+    """Write a step in a few words."""
+    if step.best is None:
+        return f"{step.doing} {step.variant}"
+    best = f"best so far {step.best} {microseconds(step.best_us)}"
+    return f"{step.doing}: {best}, {step.left_s:.1f} s left"
 
 
 def told(resolution: Resolution) -> str:
@@ -82,11 +123,11 @@ def told(resolution: Resolution) -> str:
 
 def progress_of(kernel: str, count: int, wanted: bool | None) -> Progress:
     """
-    Return a progress: a bar on a terminal, lines elsewhere, nothing for False.
+    Return a progress: live on a terminal, lines elsewhere, nothing for False.
 
-    None shows a bar on a terminal and nothing elsewhere.
+    None shows it on a terminal and nothing elsewhere.
     """
     watched = sys.stderr.isatty()
     if wanted is False or (wanted is None and not watched):
         return Progress(kernel, count)
-    return Bar(kernel, count) if watched else Lines(kernel, count)
+    return Live(kernel, count) if watched else Lines(kernel, count)

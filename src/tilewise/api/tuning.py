@@ -15,6 +15,7 @@ from tilewise.runtime.mode import forbidden
 from tilewise.runtime.question import Subject
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
+from tilewise.tuner.watch import watching
 
 __all__ = ["tune"]
 
@@ -39,15 +40,14 @@ def tune(
     resolutions: list[Resolution] = []
     show = progress_of(subject.name, len(problems), progress)
     interrupted = False
-    with show.shown():
-        for sizes in problems:
-            question = question_at(subject, args, sizes, made)
-            show.begin("x".join(map(str, sizes)) if args == () else "")
-            try:
+    with show.shown(), watching(show.step):
+        try:
+            for sizes in problems:
+                question = question_at(subject, args, sizes, made)
+                show.begin("x".join(map(str, sizes)) if args == () else "")
                 resolutions.append(settled(resolver, question, tally, force, budget_s))
-            except KeyboardInterrupt:
-                interrupted = True
-                break
-            show.end(resolutions[-1])
+                show.end(resolutions[-1])
+        except KeyboardInterrupt:
+            interrupted = True
     assumed = "" if args else assumption(subject, made[2])
     return TuneReport(subject.name, tuple(resolutions), interrupted, assumed)

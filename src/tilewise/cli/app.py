@@ -148,7 +148,11 @@ def tune(
         raise typer.BadParameter("give seconds above 0", param_hint="budget")
     options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
     options |= {"budget_s": budget, "progress": True, "signature": signature}
-    reports = [found.tune(shapes=sizes, **options) for found in kernels_of(kernel)]
+    reports = []
+    for found in kernels_of(kernel):
+        reports.append(found.tune(shapes=sizes, **options))
+        if reports[-1].interrupted:
+            break
     if as_json:
         told = [
             Explanation(r.kernel, one, r.assumed)

@@ -220,7 +220,9 @@ class Resolver:
     ) -> Contestant | Candidate:
         """Build a variant for the race, or say why it could not be built."""
         from tilewise.tuner.contest import Contestant
+        from tilewise.tuner.watch import tell
 
+        tell("building", variant)
         try:
             run, build_ms = self.prepared(variant, problem, counts)
         except EngineError as error:

@@ -13,6 +13,7 @@ from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.isolate import Answers, Limits, Lost, Worker
 from tilewise.tuner.measure import Rules, Sampler, sampler
 from tilewise.tuner.verify import Exam, Verdict, prepare, verify
+from tilewise.tuner.watch import tell
 
 __all__ = ["Field", "examine"]
 
@@ -41,6 +42,7 @@ def examine(
     judged = [c for c in contestants if c.variant != REFERENCE]
     exam = prepare(case) if judged else None
     for contestant in contestants:
+        tell("verifying", contestant.variant)
         if contestant.variant == REFERENCE or exam is None:
             verdict, sample = (
                 Verdict("right"),

@@ -26,6 +26,7 @@ from tilewise.tuner.inputs import guarded
 from tilewise.tuner.isolate import Lost
 from tilewise.tuner.rule import Standing, standing
 from tilewise.tuner.stats import median_interval
+from tilewise.tuner.watch import tell
 
 __all__ = ["Lane", "Outcome", "Rules", "Sampler", "caller", "race", "sampler"]
 
@@ -246,6 +247,7 @@ class Race:
                 lane.running = False
                 lane.reason = "not tried (budget)"
                 continue
+            tell("measuring", lane.variant)
             taken = self.timed(lane, 1)
             if taken and taken < SAMPLE_NS * 10:
                 taken = self.timed(lane, 1) or taken
@@ -297,7 +299,7 @@ class Race:
                     return
             if len(self.lanes[0].us) >= look:
                 look = math.ceil(look * GROWTH)
-                if self.judged():
+                if self.judged(end):
                     return
 
     def contested(self) -> bool:
@@ -305,15 +307,22 @@ class Race:
         running = [lane for lane in self.lanes if lane.running]
         return len(running) > 1 or any(lane.rounds < LONE for lane in running)
 
-    def judged(self) -> bool:
+    def judged(self, end: float) -> bool:
         """Drop who can't win; say whether the winner is settled."""
         found = self.standing()
+        self.tell(self.lanes[found.winner], end)
         for place in found.hopeless:
             lane = self.lanes[place]
             if lane.running:
                 lane.running = False
                 lane.reason = lane.reason or f"can't win after {lane.rounds} rounds"
         return found.settled
+
+    def tell(self, best: Lane, end: float) -> None:
+        """Tell who watches who leads and how much of the budget is left."""
+        median_us = float(np.nanmedian(best.us)) if best.rounds else 0.0
+        left_s = max(0.0, (end - self.clock.read()) / 1e9)
+        tell("measuring", best.variant, best.variant, median_us, left_s)
 
     def sample(self, place: int) -> None:
         """Take one sample; short calls are led in by one that is not timed."""

@@ -47,6 +47,19 @@ def test_findings_are_an_error_unless_collected(device, kernel):
     assert [] == device.reports
 
 
+def test_a_kernel_outlives_its_module(device, kernel):
+    """A module of which only a kernel is left keeps its variables in memory."""
+    body = "mov.u64 %l1, seven; ld.global.u32 %r1, [%l1]; st.global.u32 [%p0], %r1;"
+    text = kernel(body, head=".global .align 4 .u32 seven = 7;")
+    entry, out = device.load(text).kernel("kernel"), np.zeros(1, np.uint32)
+    gc.collect()
+    buffer = device.allocate(4)
+    device.launch(entry, launch_shape(1, 1), [buffer])
+    device.copy_out(out, buffer)
+
+    assert 7 == out[0]
+
+
 def test_fresh_memory_is_uninitialised_until_written(device, kernel):
     """What a kernel or the host wrote may be read, and the rest is counted."""
     write = kernel(
@@ -100,7 +113,7 @@ def test_modules_name_their_entries(device, kernel):
     module = device.load(kernel("").encode() + b"\0")
 
     assert ("kernel",) == module.entries
-    assert module.kernel("kernel") is module.kernel("kernel")
+    assert module.kernel("kernel").program is module.kernel("kernel").program
     with pytest.raises(EngineError, match="it has: kernel"):
         module.kernel("other")
 

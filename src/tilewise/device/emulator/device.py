@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -96,10 +96,11 @@ class EmulatedStream:
 
 @dataclass(frozen=True, slots=True)
 class EmulatedKernel:
-    """A compiled entry of a loaded module."""
+    """A compiled entry; it keeps its module, whose memory it reads, alive."""
 
     program: Program
     params: Region
+    module: EmulatedModule = field(repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -114,7 +115,7 @@ class EmulatedModule:
         self.arena, self.module, self._lock = arena, module, lock
         self.addresses: dict[str, int] = {}
         self._regions: list[Region] = []
-        self._kernels: dict[str, EmulatedKernel] = {}
+        self._compiled: dict[str, tuple[Program, Region]] = {}
         for function in (None, *module.functions.values()):
             variables = module.variables if function is None else function.variables
             for variable in variables:
@@ -149,11 +150,11 @@ class EmulatedModule:
     def kernel(self, name: str) -> EmulatedKernel:
         """Compile an entry; PtxError says what is not supported, with its line."""
         with self._lock:
-            if name not in self._kernels:
-                self._kernels[name] = self._compile(name)
-            return self._kernels[name]
+            if name not in self._compiled:
+                self._compiled[name] = self._compile(name)
+            return EmulatedKernel(*self._compiled[name], self)
 
-    def _compile(self, name: str) -> EmulatedKernel:
+    def _compile(self, name: str) -> tuple[Program, Region]:
         function = self.module.functions.get(name)
         if function is None or not function.entry:
             known = ", ".join(self.entries) or "none"
@@ -161,7 +162,7 @@ class EmulatedModule:
         nbytes = 16 + sum(p.nbytes + p.align for p in function.params)
         params = self._place(f"parameters of {name}", nbytes, "const")
         places = {**self.addresses, "params": BASE + params.start}
-        return EmulatedKernel(compile_entry(self.module, name, places), params)
+        return compile_entry(self.module, name, places), params
 
 
 def _free_all(arena: Arena, regions: list[Region]) -> None:

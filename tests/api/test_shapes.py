@@ -25,8 +25,8 @@ def residual(x: Any, w: Any, r: Any) -> Any:
 
 
 def shapes(kernel: Any) -> list[Any]:
-    """Return the shapes of the arguments at (m, n, k) = (2, 3, 4)."""
-    args = arguments_at(kernel._subject, (2, 3, 4), "float64", "host")
+    """Return the shapes of the arguments at (m, n, k) = {"m": 2, "n": 3, "k": 4}."""
+    args = arguments_at(kernel._subject, {"m": 2, "n": 3, "k": 4}, "float64", "host")
     return [np.shape(arg) for arg in args]
 
 
@@ -43,7 +43,8 @@ def test_a_signature_says_the_shapes() -> None:
 def test_arguments_repeat() -> None:
     """The same sizes give the same values."""
     first, second = (
-        arguments_at(plain._subject, (2, 3, 4), "f4", "host") for _ in "ab"
+        arguments_at(plain._subject, {"m": 2, "n": 3, "k": 4}, "f4", "host")
+        for _ in "ab"
     )
     assert np.array_equal(first[0], second[0])
 
@@ -64,8 +65,8 @@ def test_a_bad_signature_says_what_is_wrong(text: str, word: str) -> None:
 
 def test_sizes_below_zero_are_refused() -> None:
     """The error shows them."""
-    with pytest.raises(ArgumentError, match="below zero"):
-        arguments_at(plain._subject, (2, -3, 4), "f4", "host")
+    with pytest.raises(ArgumentError, match="n=-3 is no size"):
+        arguments_at(plain._subject, {"m": 2, "n": -3, "k": 4}, "f4", "host")
 
 
 def test_what_is_assumed_is_written_as_a_signature() -> None:
@@ -84,7 +85,11 @@ def test_a_stated_signature_assumes_nothing(kernel: Any, given: str | None) -> N
 def test_a_callers_signature_makes_the_arguments() -> None:
     """What the decorator leaves open is stated by who asks."""
     args = arguments_at(
-        plain._subject, (2, 3, 4), "f4", "host", "(k,m),(k,n),(m,n),()->(m,n)"
+        plain._subject,
+        {"m": 2, "n": 3, "k": 4},
+        "f4",
+        "host",
+        "(k,m),(k,n),(m,n),()->(m,n)",
     )
     assert (2, 3) == args[2].shape
 
@@ -100,9 +105,9 @@ def test_the_report_says_what_was_assumed() -> None:
 def test_device_arguments_hold_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """residency="device" copies the host's arguments to the device in use."""
     monkeypatch.setenv("TILEWISE_DEVICE", "emulated")
-    x, *_ = arguments_at(plain._subject, (2, 3, 4), "f4", "device")
+    x, *_ = arguments_at(plain._subject, {"m": 2, "n": 3, "k": 4}, "f4", "device")
     assert isinstance(x, EmulatedArray)
-    host, *_ = arguments_at(plain._subject, (2, 3, 4), "f4", "host")
+    host, *_ = arguments_at(plain._subject, {"m": 2, "n": 3, "k": 4}, "f4", "host")
     assert np.array_equal(host, x.get())
 
 
@@ -124,4 +129,4 @@ def test_a_residency_that_is_not_here_is_refused(
     """The error says what is there, or what the words are."""
     monkeypatch.setenv("TILEWISE_DEVICE", "none")
     with pytest.raises(ArgumentError, match=word):
-        arguments_at(plain._subject, (2, 3, 4), "f4", residency)
+        arguments_at(plain._subject, {"m": 2, "n": 3, "k": 4}, "f4", residency)

@@ -161,10 +161,11 @@ def problems_of(
     found = []
     for dtype in dtypes:
         for sizes in shapes:
-            question = ask(subject, arguments_at(subject, sizes, dtype, "host"))
-            if question.problem is None:
+            named = dict(zip("mnk", sizes, strict=True))
+            question = ask(subject, arguments_at(subject, named, dtype, "host"))
+            if question.fused is None:
                 raise ArgumentError(f"{subject.name} at {sizes}: {question.reason}")
-            found.append(question.problem)
+            found.append(question.fused)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -77,15 +77,25 @@ def checked_shapes(shapes: Any) -> list[Any]:
     return found
 
 
-def checked_tuning(args: Sequence[Any], shapes: Any, budget_s: Any) -> list[Any]:
-    """Return what to tune: shapes, or one triple of None for the arguments."""
-    if args and shapes is not None:
-        raise ArgumentError("tune takes arguments or shapes=, not both")
+def checked_tuning(
+    args: Sequence[Any], shapes: Any, sizes: Any, budget_s: Any
+) -> list[Mapping[str, int]]:
+    """Return what to tune: sizes by axis, or one empty mapping for the arguments."""
+    if bool(args) + (shapes is not None) + (sizes is not None) > 1:
+        raise ArgumentError("tune takes arguments, shapes= or sizes=, one of them")
     if budget_s is not None and not (
         isinstance(budget_s, (int, float)) and budget_s > 0
     ):
         raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
-    return [(None, None, None)] if shapes is None else checked_shapes(shapes)
+    if shapes is not None:
+        return [dict(zip("mnk", one, strict=True)) for one in checked_shapes(shapes)]
+    if sizes is None:
+        return [{}]
+    found = list(sizes) if isinstance(sizes, Iterable) else [sizes]
+    for one in found:
+        if not isinstance(one, Mapping):
+            raise ArgumentError(f"sizes has {one!r}, not a mapping of sizes by axis")
+    return found
 
 
 def check_device_out(out: Any, shape: Any, dtype: Any) -> None:

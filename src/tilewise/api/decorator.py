@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tilewise.api.kernel import TunedKernel
@@ -27,6 +27,8 @@ def tuned_kernel(
     tolerance: Any = None,
     name: str | None = None,
     budget_s: float = 1.0,
+    axes: Mapping[str, Callable[..., int]] | None = None,
+    make_inputs: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], TunedKernel[P, R]]: ...
 def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     """
@@ -37,12 +39,22 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     `precision` is "strict", "tf32" or "fast"; `tolerance` replaces the error bound
     (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool); `name`
     is how the kernel is listed; `budget_s` bounds the measuring of one problem, in
-    seconds. Raises ArgumentError for an option that is not one of these.
+    seconds.
+
+    `axes` makes any function a kernel: it maps names to functions of the arguments
+    that return the sizes by which variants are chosen. The function is never traced;
+    what competes with it are the variants that `kernel.variant` adds.
+    `make_inputs(**sizes)` returns arguments for sizes by axis, as `tune(sizes=...)` and
+    `tilewise retune` need them. Without a tolerance each floating number may be
+    4 + 4 sqrt(N) roundings off, N being the elements of the largest argument; all else
+    must be equal.
+
+    Raises ArgumentError for an option that is not one of these.
     """
+    checked = checked_options(**options)
     if function is None:
-        checked = checked_options(**options)
         return lambda f: TunedKernel(f, *checked(f))
-    return TunedKernel(function, *checked_options()(function))
+    return TunedKernel(function, *checked(function))
 
 
 def named(function: Any) -> str:
@@ -61,6 +73,8 @@ def checked_options(
     tolerance: Any = None,
     name: str | None = None,
     budget_s: float = 1.0,
+    axes: Any = None,
+    make_inputs: Any = None,
 ) -> Callable[[Callable[..., Any]], tuple[str, Options]]:
     """Check a decorator's options; returns function -> (name, options)."""
     for option, value, allowed in (
@@ -73,7 +87,15 @@ def checked_options(
         raise ArgumentError(f"engines={engines!r}: give a list of names")
     if not budget_s > 0:
         raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
+    if make_inputs is not None and (axes is None or not callable(make_inputs)):
+        raise ArgumentError(
+            f"make_inputs={make_inputs!r}: give a function of the sizes by axis, with "
+            "axes="
+        )
+    if signature is not None and axes is not None:
+        raise ArgumentError("signature= is for products: a kernel with axes= has none")
     options = Options(
-        signature, tuple(engines), tune, precision, tolerance, float(budget_s)
-    )
+        signature, tuple(engines), tune, precision, tolerance, float(budget_s), axes,
+        make_inputs,
+    )  # fmt: skip
     return lambda f: (name or named(f), options)

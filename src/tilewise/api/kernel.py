@@ -6,7 +6,7 @@ import functools
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -19,6 +19,7 @@ from tilewise.api.checks import (
 )
 from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel, Proxy
+from tilewise.api.own import OwnVariants, axes_key, checked_axes
 from tilewise.api.registry import register
 from tilewise.api.shapes import assumption, default_forms, question_at
 from tilewise.api.tuning import tune
@@ -45,7 +46,7 @@ def no_pack(*args: Any) -> bytes | None:
     return None
 
 
-class TunedKernel(Dispatcher, Generic[P, R]):
+class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
     """
     A function that runs as the fastest verified variant for its arguments.
 
@@ -66,13 +67,14 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         *,
         listed: bool = True,
     ) -> None:
-        super().__init__(no_pack)
         if isinstance(function, TunedKernel):
             function = function.reference
         functools.update_wrapper(self, function, updated=())
         self.reference: Callable[..., Any] = function
         parameters = checked_parameters(function)
-        self._subject = Subject(function, name, parameters, options)
+        axes = checked_axes(options.axes, parameters)
+        self._subject = Subject(function, name, parameters, options, axes)
+        super().__init__(axes_key(self._subject) if axes else no_pack)
         self._pin: Variant | None = None
         self._tally, self._lock = Tally(), threading.RLock()
         self._methods: dict[type, MethodKernel] = {}
@@ -101,6 +103,10 @@ class TunedKernel(Dispatcher, Generic[P, R]):
 
     def _for_class(self, owner: type, wanted: str = "") -> MethodKernel:
         """Return the kernel of this method in a class, one more attribute wanted."""
+        if self._subject.axes or self._subject.user.methods:
+            raise ArgumentError(
+                f"{self._subject.name} is a method: axes and variants are for functions"
+            )
         with self._lock:
             known = self._methods.get(owner)
             if known is None or (wanted and wanted not in known.adapter.names):
@@ -128,8 +134,11 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         """
         The product and epilogue at the signature's, or else the default, forms.
 
-        Raises TraceError when the function's structure cannot be fused.
+        Raises TraceError when the function's structure cannot be fused, ArgumentError
+        for a kernel with axes, which is never traced.
         """
+        if self._subject.axes:
+            raise ArgumentError(f"{self._subject.name} has axes, so it has no spec")
         found = self._subject.spec(default_forms(self._subject))
         if isinstance(found, str):
             raise ArgumentError(found)
@@ -138,22 +147,21 @@ class TunedKernel(Dispatcher, Generic[P, R]):
     def explain(
         self,
         *args: Any,
-        m: int | None = None,
-        n: int | None = None,
-        k: int | None = None,
         dtype: Any = "float32",
         residency: str = "host",
         signature: str | None = None,
+        **sizes: int,
     ) -> Explanation:
         """
         Say what a call would run and why, without running or measuring anything.
 
-        Takes the kernel's arguments, or sizes (m, n, k) with a dtype and, where the
-        decorator states none, a signature. Raises ArgumentError when neither is
+        Takes the kernel's arguments, or sizes: m=, n= and k= with a dtype and, where
+        the decorator states none, a signature; or those of a kernel's own axes, for
+        which its `make_inputs` makes arguments. Raises ArgumentError when neither is
         complete.
         """
         made = (dtype, residency, signature)
-        question = question_at(self._subject, args, (m, n, k), made)
+        question = question_at(self._subject, args, sizes, made)
         resolution = self._resolver().look(question, self._pin)
         assumed = "" if args else assumption(self._subject, signature)
         return Explanation(self._subject.name, resolution, assumed)
@@ -163,8 +171,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         question = ask(self._subject, self._subject.bind(args, {}))
         if question.problem is None:
             return [REFERENCE]
-        resolver = self._resolver()
-        able, _ = resolver.workshop.survey(question.problem, resolver.allowed(question))
+        able, _ = self._resolver().survey(question, question.problem)
         return [REFERENCE, *able]
 
     # What is run.
@@ -195,6 +202,7 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         self,
         *args: Any,
         shapes: Sequence[tuple[int, int, int]] | None = None,
+        sizes: Sequence[Mapping[str, int]] | None = None,
         dtype: Any = "float32",
         residency: str = "host",
         signature: str | None = None,
@@ -207,7 +215,9 @@ class TunedKernel(Dispatcher, Generic[P, R]):
 
         Takes the kernel's arguments, or `shapes`, a list of (m, n, k) for which
         arguments are made by a signature: the one given, the decorator's, or one
-        that is assumed, which the report says. Inputs are never written, outputs are
+        that is assumed, which the report says; `sizes` are mappings of a kernel's own
+        axes instead, for which its `make_inputs` makes them. Inputs are never written,
+        outputs are
         poisoned, so a variant that leaves an element unwritten is rejected. What is
         decided already is measured again only with `force`. `budget_s` bounds measuring
         (seconds a problem); compiling is counted apart. `progress` shows where it is on
@@ -217,8 +227,8 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         """
         report = tune(
             self._subject, self._resolver(), self._tally, args, shapes=shapes,
-            made=(dtype, residency, signature), force=force, budget_s=budget_s,
-            progress=progress,
+            sizes=sizes, made=(dtype, residency, signature), force=force,
+            budget_s=budget_s, progress=progress,
         )  # fmt: skip
         self._clear()
         return report
@@ -242,9 +252,10 @@ class TunedKernel(Dispatcher, Generic[P, R]):
         with self._subject.lock:
             specs = list(self._subject.specs.values())
             self._subject.specs.clear()
-        self._resolver().tables.drop(
-            {s.digest for s in specs if not isinstance(s, str)}
-        )
+            digests = {s.digest for s in specs if not isinstance(s, str)}
+            digests.add(self._subject.versions.get("", ""))
+            self._subject.versions.clear()
+        self._resolver().tables.drop(digests)
         self._clear()
         for method in list(self._methods.values()):
             method.kernel.forget()

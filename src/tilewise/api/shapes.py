@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ __all__ = [
     "Made",
     "arguments_at",
     "assumption",
+    "axis_names",
     "default_forms",
     "parse_signature",
     "question_at",
@@ -64,7 +65,7 @@ def with_signature(subject: Subject, signature: str | None) -> Subject:
 
 def assumption(subject: Subject, signature: str | None) -> str:
     """Return the signature that arguments are made by where none is stated, or ""."""
-    if signature or subject.options.signature:
+    if signature or subject.options.signature or subject.axes:
         return ""
     forms = default_forms(subject)
     spec = subject.spec(forms)
@@ -117,57 +118,86 @@ def form_of(subject: Subject, name: str, dtype: str, ndim: int) -> ArgForm:
 def question_at(
     subject: Subject,
     args: tuple[Any, ...],
-    sizes: Sequence[int | None],
+    sizes: Mapping[str, int],
     made: Made,
 ) -> Question:
     """
-    Put arguments as a question, or those that are `made` for sizes (m, n, k).
+    Put arguments as a question, or those that are `made` for sizes by axis.
 
     Raises ArgumentError when neither is complete.
     """
-    if not args:
-        if None in sizes:
-            raise ArgumentError(f"{subject.name}: give its arguments, or m=, n= and k=")
-        whole = [int(cast(int, size)) for size in sizes]
-        args = arguments_at(subject, whole, *made)
+    if not args or sizes:
+        wanted = axis_names(subject)
+        if args or set(sizes) != set(wanted):
+            told = ", ".join(f"{name}=" for name in wanted)
+            raise ArgumentError(f"{subject.name}: give its arguments, or {told}")
+        args = arguments_at(subject, sizes, *made)
     return ask(subject, subject.bind(args, {}))
+
+
+def axis_names(subject: Subject) -> tuple[str, ...]:
+    """Return the axes of a kernel's problems."""
+    return tuple(axis.name for axis in subject.axes) or ("m", "n", "k")
 
 
 def arguments_at(
     subject: Subject,
-    sizes: Sequence[int],
+    sizes: Mapping[str, int],
     dtype: Any,
     residency: str,
     signature: str | None = None,
 ) -> tuple[Any, ...]:
     """
-    Make arguments for sizes (m, n, k): normal values, the same for the same sizes.
+    Make arguments for sizes by axis, the same for the same sizes.
 
+    A kernel with axes makes them itself; for others they are normal values, and
     `signature` replaces the decorator's. Raises ArgumentError for sizes below zero, or
     a residency without a device.
     """
     if residency not in ("host", "device"):
         raise ArgumentError(f"residency={residency!r}: use host or device")
-    if min(sizes) < 0:
-        raise ArgumentError(f"sizes {tuple(sizes)} go below zero")
+    for axis, size in sizes.items():
+        if type(size) is not int or size < 0:
+            raise ArgumentError(f"{axis}={size!r} is no size: give an integer from 0")
+    if subject.axes:
+        args = own_inputs(subject, sizes)
+    else:
+        args = normal_inputs(with_signature(subject, signature), sizes, dtype)
+    return args if residency == "host" else tuple(map(on_device, args))
+
+
+def own_inputs(subject: Subject, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    """Let a kernel with axes make its arguments."""
+    make = subject.options.make_inputs
+    if make is None:
+        raise ArgumentError(
+            f"{subject.name} has no make_inputs=, which makes arguments for sizes: "
+            "give arguments instead"
+        )
+    made = make(**sizes)
+    return subject.bind(made if isinstance(made, tuple) else (made,), {})
+
+
+def normal_inputs(
+    subject: Subject, sizes: Mapping[str, int], dtype: Any
+) -> tuple[Any, ...]:
+    """Make normal values for sizes (m, n, k)."""
     try:
         name = str(np.dtype(dtype))
     except TypeError as error:
         raise ArgumentError(f"dtype={dtype!r}: {error}") from None
-    subject = with_signature(subject, signature)
     forms = default_forms(subject, name)
     spec = subject.spec(forms)
     if isinstance(spec, str):
         raise ArgumentError(spec)
     random = np.random.default_rng(0)
-    shapes = argument_shapes(subject, spec, forms, dict(zip("mnk", sizes, strict=True)))
-    made = tuple(
+    shapes = argument_shapes(subject, spec, forms, dict(sizes))
+    return tuple(
         value_of(subject, parameter, form, shape, random)
         for parameter, form, shape in zip(
             subject.parameters, forms, shapes, strict=True
         )
     )
-    return made if residency == "host" else tuple(map(on_device, made))
 
 
 def on_device(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewise.api.checks import checked_tuning
@@ -27,13 +27,14 @@ def tune(
     args: tuple[Any, ...],
     *,
     shapes: Sequence[tuple[int, int, int]] | None,
+    sizes: Sequence[Mapping[str, int]] | None,
     made: Made,
     force: bool,
     budget_s: float | None,
     progress: bool | None,
 ) -> TuneReport:
     """Measure a kernel's arguments or shapes and report; see `TunedKernel.tune`."""
-    problems = checked_tuning(args, shapes, budget_s)
+    problems = checked_tuning(args, shapes, sizes, budget_s)
     error = forbidden(subject.options.tune)
     if error is not None:
         raise error
@@ -42,9 +43,9 @@ def tune(
     interrupted = False
     with show.shown(), watching(show.step):
         try:
-            for sizes in problems:
-                question = question_at(subject, args, sizes, made)
-                show.begin("x".join(map(str, sizes)) if args == () else "")
+            for point in problems:
+                question = question_at(subject, args, point, made)
+                show.begin("x".join(map(str, point.values())))
                 resolutions.append(settled(resolver, question, tally, force, budget_s))
                 show.end(resolutions[-1])
         except KeyboardInterrupt:

@@ -129,7 +129,7 @@ def run_demo(
         EPILOGUES[epilogue], f"demo {epilogue}", ("a", "b", "bias"), Options()
     )
     args = inputs(sizes)
-    problem = ask(subject, args).problem
+    problem = ask(subject, args).fused
     if problem is None:
         raise ArgumentError(f"the demo has no problem at sizes {sizes}")
     order = ordered(subject.name, problem, engine, tile_size, arch)

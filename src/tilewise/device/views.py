@@ -32,6 +32,7 @@ __all__ = [
     "device_view",
     "gpu",
     "is_device_array",
+    "on_host",
 ]
 
 CUDA_KINDS = (2, 13)
@@ -262,3 +263,14 @@ def device_copy(target: Any, source: Any) -> None:
     stream = caller_stream(target)
     with cupy.cuda.ExternalStream(stream.handle if stream else 0):
         cupy.asarray(target)[...] = cupy.asarray(source)
+
+
+def on_host(value: Any) -> Any:
+    """Return any library's device array as a NumPy array; other values as they are."""
+    if not is_device_array(value):
+        return value
+    if isinstance(value, EmulatedArray):
+        return value.get()
+    import cupy
+
+    return cupy.asnumpy(cupy.asarray(value))

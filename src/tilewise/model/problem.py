@@ -67,6 +67,11 @@ class Problem:
     device: int = 0
 
     @property
+    def digest(self) -> str:
+        """What is computed, whatever the sizes."""
+        return self.spec.digest
+
+    @property
     def point(self) -> tuple[tuple[str, int], ...]:
         """The sizes by axis, in the order (m, n, k)."""
         return (("m", self.m), ("n", self.n), ("k", self.k))

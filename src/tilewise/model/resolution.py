@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewise.model.axes import Posed
 from tilewise.model.decision import Decision
 from tilewise.model.measurement import Candidate
-from tilewise.model.problem import Problem
 from tilewise.model.variant import Variant
 
 __all__ = ["REFERENCE", "Resolution"]
@@ -28,7 +28,7 @@ class Resolution:
     variant: Variant
     grade: str
     reason: str
-    problem: Problem | None = None
+    problem: Posed | None = None
     decision: Decision | None = None
     rejected: tuple[Candidate, ...] = ()
     final: bool = False

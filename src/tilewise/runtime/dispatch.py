@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.device.host import device_number
 from tilewise.errors import EngineError
 
-__all__ = ["Dispatcher", "Entry", "python_key", "run_entry", "static_key"]
+__all__ = ["Dispatcher", "Entry", "Key", "python_key", "run_entry", "static_key"]
 
 Key = bytes | tuple[Any, ...]
 NUMBERS = (int, float, complex)
@@ -60,7 +60,7 @@ class Dispatcher:
     Subclasses say what happens on a miss and check an `out=`.
     """
 
-    def __init__(self, pack: Callable[..., bytes | None]) -> None:
+    def __init__(self, pack: Callable[..., Key | None]) -> None:
         self._pack = pack
         self._entries: dict[Key, Entry] = {}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewise.device.provenance import provenance_changed
+from tilewise.model.axes import Posed
 from tilewise.model.decision import Decision
 from tilewise.model.measurement import Candidate, Provenance
-from tilewise.model.problem import Problem
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 
@@ -64,7 +64,7 @@ def why_undecided(mode: str) -> str:
 
 
 def judged(
-    decision: Decision, problem: Problem, mode: str, rejected: tuple[Candidate, ...]
+    decision: Decision, problem: Posed, mode: str, rejected: tuple[Candidate, ...]
 ) -> Resolution:
     """Grade a decision for a problem and say why it serves."""
     grade = "extrapolated" if decision.origin == "extrapolated" else "measured"

@@ -21,6 +21,7 @@ from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
 from tilewise.runtime.mode import is_passing, mode_of
 from tilewise.runtime.on_device import allocating, reference_on, unfolding
+from tilewise.runtime.own import own_call
 from tilewise.runtime.question import Question
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
@@ -95,8 +96,12 @@ def loaded(
 ) -> Entry:
     """Load the first variant that loads, in the order of the evidence."""
     pin, tally, rest = about
-    problem, failed = resolution.problem, False
+    problem, own, failed = question.fused, question.subject.user.methods, False
     for variant in in_turn(resolution):
+        if variant.engine == "user":
+            if variant.method in own:
+                return own_entry(question, resolution, variant, rest)
+            continue
         if variant == REFERENCE or problem is None:
             break
         try:
@@ -140,13 +145,24 @@ def fused_entry(
     question: Question, resolution: Resolution, variant: Variant, run: Run
 ) -> Entry:
     """Make the entry of a loaded variant."""
-    problem = resolution.problem
+    problem = question.fused
     assert problem is not None
     shape, dtype = problem.shape, np.dtype(problem.spec.dtype)
     entry = Entry(str(variant), run, shape, dtype)
     if question.residency == "device":
         run = unfolding(run, problem)
         entry.direct, entry.run, entry.filling = allocating(run, problem), None, run
+    if variant == resolution.variant:
+        entry.saving_us = saving_us(resolution)
+    return entry
+
+
+def own_entry(
+    question: Question, resolution: Resolution, variant: Variant, rest: tuple[Any, ...]
+) -> Entry:
+    """Make the entry of a user's variant, which returns its result."""
+    call = own_call(variant, question.subject, rest)
+    entry = Entry(str(variant), None, direct=call)
     if variant == resolution.variant:
         entry.saving_us = saving_us(resolution)
     return entry

@@ -20,10 +20,13 @@ from tilewise.device.views import (
     device_view,
     is_device_array,
 )
+from tilewise.engines.user import UserEngine
 from tilewise.errors import ArgumentError
+from tilewise.model.axes import AxesProblem, Posed
 from tilewise.model.problem import Problem, pose
-from tilewise.model.spec import Spec, match
+from tilewise.model.spec import Spec, match, short_hash
 from tilewise.model.trace import ArgForm, trace
+from tilewise.runtime.axes import Axis, forms_of, point_of
 from tilewise.runtime.dispatch import NUMBERS, is_static, static_key
 
 __all__ = ["Options", "Question", "Subject", "arg_form", "ask", "residency_of"]
@@ -39,17 +42,27 @@ class Options:
     precision: str = "strict"
     tolerance: Any = None
     budget_s: float = 1.0
+    axes: Any = None
+    make_inputs: Callable[..., Any] | None = None
 
 
 @dataclass(slots=True)
 class Subject:
-    """The user's function with its options and the specs traced so far."""
+    """
+    The user's function with its options, its own variants and what is known of it.
+
+    With `axes` it is never traced. `specs` are those traced so far, `versions` the
+    code versions read so far: of variants by name, of an axes kernel under "".
+    """
 
     function: Callable[..., Any]
     name: str
     parameters: tuple[str, ...]
     options: Options
+    axes: tuple[Axis, ...] = ()
+    user: UserEngine = field(default_factory=UserEngine)
     specs: dict[Any, Spec | str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -66,6 +79,32 @@ class Subject:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
+
+    def version(self, method: str = "") -> str:
+        """
+        Return the code version of a user's variant, or the digest of an axes kernel.
+
+        Raises TraceError naming what the code uses that cannot be identified.
+        """
+        from tilewise.build.code_version import code_version
+
+        with self.lock:
+            if method not in self.versions:
+                own = self.user.methods
+                self.versions[method] = (
+                    code_version(own[method].function) if method else self.axes_digest()
+                )
+            return self.versions[method]
+
+    def axes_digest(self) -> str:
+        """Return the digest of name, code, axes and tolerance."""
+        from tilewise.build.code_version import code_version
+
+        axes = [(axis.name, code_version(axis.function)) for axis in self.axes]
+        free = self.options.tolerance
+        right = code_version(free) if callable(free) else repr(free)
+        code = code_version(self.function)
+        return short_hash(("axes kernel 1", self.name, code, axes, right), 64)
 
     def spec(self, forms: tuple[ArgForm, ...]) -> Spec | str:
         """Trace and match once per combination of forms; a str says why not."""
@@ -94,8 +133,13 @@ class Question:
     args: tuple[Any, ...]
     residency: str
     spec: Spec | None = None
-    problem: Problem | None = None
+    problem: Posed | None = None
     reason: str = ""
+
+    @property
+    def fused(self) -> Problem | None:
+        """The problem where it is one that engines generate code for."""
+        return self.problem if isinstance(self.problem, Problem) else None
 
 
 def ask(
@@ -105,22 +149,28 @@ def ask(
     Put a call's arguments as a question.
 
     `constants` are the positions of bound arguments. Raises TypeError for mixed
-    residency, TraceError for a structure that cannot be fused.
+    residency, TraceError for a structure that cannot be fused or for code that cannot
+    be identified.
     """
     residency = residency_of(subject, args)
+    device = max(map(device_number, args)) if residency == "device" else 0
+    if subject.axes:
+        point, forms = point_of(subject.axes, args), forms_of(subject.parameters, args)
+        whole = (subject.version(), point, forms, residency, constants, device)
+        return Question(subject, args, residency, problem=AxesProblem(*whole))
     seen = viewed(args) if residency == "device" else args
-    forms = [arg_form(n, a) for n, a in zip(subject.parameters, seen, strict=True)]
-    for form in forms:
+    traced = [arg_form(n, a) for n, a in zip(subject.parameters, seen, strict=True)]
+    for form in traced:
         if isinstance(form, str):
             return Question(subject, args, residency, reason=form)
-    spec = subject.spec(tuple(f for f in forms if not isinstance(f, str)))
+    spec = subject.spec(tuple(f for f in traced if not isinstance(f, str)))
     if isinstance(spec, str):
         return Question(subject, args, residency, reason=spec)
     posed = pose(
         spec,
         seen,
         residency=residency,
-        device=max(map(device_number, args)) if residency == "device" else 0,
+        device=device,
         constants=constants,
         precision=subject.options.precision,
     )

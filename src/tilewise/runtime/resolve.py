@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewise.build.build import Counts, Workshop
+from tilewise.device.chosen import chosen_device
+from tilewise.device.views import gpu
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError, SettingError
+from tilewise.model.axes import Posed
 from tilewise.model.decision import Decision, DecisionTable, TableKey
 from tilewise.model.fold import folded_run
 from tilewise.model.measurement import Candidate, Provenance
@@ -31,6 +34,14 @@ from tilewise.runtime.judge import (
     why_undecided,
 )
 from tilewise.runtime.mode import mode_of
+from tilewise.runtime.own import (
+    matching,
+    own_contestant,
+    pinned_own,
+    survey_own,
+    unseen_by,
+    with_versions,
+)
 from tilewise.runtime.question import Question
 from tilewise.runtime.tables import Tables, measurement_rows
 from tilewise.settings import current
@@ -59,11 +70,11 @@ class Resolver:
         self.tables.lock, self.tuning = threading.RLock(), threading.RLock()
         self.workshop.renew_locks()
 
-    def key(self, problem: Problem) -> TableKey:
+    def key(self, problem: Posed) -> TableKey:
         """Return the key of the decision table that a problem belongs to."""
         return TableKey(
             self.fingerprint_of(problem.device),
-            problem.spec.digest,
+            problem.digest,
             problem.table,
             problem.label,
         )
@@ -74,21 +85,36 @@ class Resolver:
 
     def check_engines(self) -> None:
         """Raise SettingError when the environment names an engine that there is not."""
-        known = {"reference", *self.workshop.engines}
+        known = {"reference", "user", *self.workshop.engines}
         for name in current().engines:
             if name not in known:
                 told = ", ".join(sorted(known))
                 raise SettingError("TILEWISE_ENGINES", name, told)
 
+    def survey(
+        self, question: Question, problem: Posed
+    ) -> tuple[list[Variant], list[Candidate]]:
+        """Return who can serve a problem, the user's last, and who can't and why."""
+        able: list[Variant] = []
+        unable: list[Candidate] = []
+        allowed = self.allowed(question)
+        if isinstance(problem, Problem):
+            able, unable = self.workshop.survey(problem, allowed)
+        if not allowed or "user" in allowed:
+            own, unfit = survey_own(question.subject, problem)
+            able, unable = able + own, unable + unfit
+        return able, unable
+
     def candidates(
-        self, question: Question, problem: Problem
+        self, question: Question, problem: Posed
     ) -> tuple[list[Variant], list[Candidate]]:
         """Return who may race for a problem, and who may not with the reason."""
-        able, unable = self.workshop.survey(problem, self.allowed(question))
+        able, unable = self.survey(question, problem)
         if problem.residency == "device" or current().device != "emulated":
             return able, unable
-        targets = {v: self.workshop.target_of(v.engine, 0).kind for v in able}
-        emulated = [v for v in able if targets[v] == "cuda"]
+        made = [v for v in able if v.engine != "user"]
+        targets = {v: self.workshop.target_of(v.engine, 0).kind for v in made}
+        emulated = [v for v in made if targets[v] == "cuda"]
         reason = "its times on the emulated device decide nothing"
         unable += [Candidate(v, "rejected", reason) for v in emulated]
         return [v for v in able if v not in emulated], unable
@@ -101,7 +127,7 @@ class Resolver:
                 raise EngineError(f"the pinned {pin} can't run: {question.reason}")
             return Resolution(REFERENCE, "none", question.reason, final=True)
         if pin is not None:
-            return self.pinned(pin, problem)
+            return self.pinned(pin, question, problem)
         self.check_engines()
         able, unable = self.candidates(question, problem)
         if able and on_emulated(problem):
@@ -118,15 +144,21 @@ class Resolver:
             )
         decision = self.decision(problem)
         mode = mode_of(question)
-        decision = serving(decision, {REFERENCE, *able})
+        unseen = unseen_by(decision, question.subject, able)
+        decision = serving(decision, {REFERENCE, *able} - unseen)
         if decision is None:
             reason = why_undecided(mode) + self.elsewhere(problem)
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
-        return self.aged(judged(decision, problem, mode, tuple(unable)), mode)
+        resolution = judged(decision, problem, mode, tuple(unable))
+        if unseen and mode != "off":
+            told = ", ".join(map(str, sorted(unseen)))
+            reason = f"{told} came or changed since: the next call measures again"
+            return replace(resolution, variant=REFERENCE, grade="none", reason=reason)
+        return self.aged(resolution, mode)
 
-    def elsewhere(self, problem: Problem) -> str:
+    def elsewhere(self, problem: Posed) -> str:
         """Say for which other hardware a problem is decided, if for any."""
         others = self.store_of().elsewhere(self.key(problem))
         return f" (it is decided for other hardware: {', '.join(others)})" * bool(
@@ -153,10 +185,15 @@ class Resolver:
             resolution, grade="extrapolated", reason=f"stale, {told}; tuning is off"
         )
 
-    def pinned(self, pin: Variant, problem: Problem) -> Resolution:
+    def pinned(self, pin: Variant, question: Question, problem: Posed) -> Resolution:
         """Return the pinned variant; raises EngineError with the reason it can't."""
         if pin == REFERENCE:
             return Resolution(pin, "none", "pinned", problem, final=True)
+        if pin.engine == "user" or not isinstance(problem, Problem):
+            found = pinned_own(pin, question.subject, problem)
+            if isinstance(found, str):
+                raise EngineError(f"the pinned {pin} can't run: {found}")
+            return Resolution(found, "none", "pinned", problem, final=True)
         reasons = []
         for variant in self.matching(pin, problem) or [pin]:
             reason = self.workshop.rejects(variant, problem)
@@ -171,12 +208,9 @@ class Resolver:
         if engine is None:
             return []
         target = self.workshop.target_of(pin.engine, problem.device)
-        known = engine.variants(problem, target)
-        if pin.config:
-            return [v for v in known if v == pin]
-        return [v for v in known if v.engine == pin.engine and v.method == pin.method]
+        return matching(pin, engine.variants(problem, target))
 
-    def decision(self, problem: Problem) -> Decision | None:
+    def decision(self, problem: Posed) -> Decision | None:
         """Return the stored decision for a problem, from memory or the store."""
         return self.tables.find(self.key(problem), problem.point)
 
@@ -188,6 +222,7 @@ class Resolver:
 
         Returns the decision, or None where only the reference applies.
         """
+        from tilewise.tuner import isolate
         from tilewise.tuner.planner import decide
 
         problem = question.problem
@@ -198,7 +233,7 @@ class Resolver:
             return None
         contestants: list[Contestant] = []  # The reference joins by itself.
         for variant in able:
-            made = self.enter(variant, problem, counts)
+            made = self.enter(variant, question, problem, counts)
             if isinstance(made, Candidate):
                 unable.append(made)
             else:
@@ -210,18 +245,22 @@ class Resolver:
             unable,
             known.variant if known else None,
             question.subject.options.budget_s if budget_s is None else budget_s,
+            limits=isolate.LIMITS,
             provenance=self.provenance_of(),
         )
+        decision = with_versions(decision, question.subject)
         self.keep(question, problem, decision)
         return decision
 
     def enter(
-        self, variant: Variant, problem: Problem, counts: Counts
+        self, variant: Variant, question: Question, problem: Posed, counts: Counts
     ) -> Contestant | Candidate:
         """Build a variant for the race, or say why it could not be built."""
         from tilewise.tuner.contest import Contestant
         from tilewise.tuner.watch import tell
 
+        if not isinstance(problem, Problem) or variant.engine == "user":
+            return own_contestant(variant, question.subject, problem)
         tell("building", variant)
         try:
             run, build_ms = self.prepared(variant, problem, counts)
@@ -237,7 +276,7 @@ class Resolver:
         run = folded_run(made.run, problem.spec, problem.fold, problem.shape)
         return run, made.build_ms
 
-    def keep(self, question: Question, problem: Problem, decision: Decision) -> None:
+    def keep(self, question: Question, problem: Posed, decision: Decision) -> None:
         """Keep a decision with its measurements, where writing is allowed on disk."""
         key, writes = self.key(problem), mode_of(question) != "off"
         table = DecisionTable(key, question.subject.name, (decision,))
@@ -246,23 +285,38 @@ class Resolver:
             self.store_of().add_rows(measurement_rows(key, decision))
 
 
-def on_emulated(problem: Problem) -> bool:
+def on_emulated(problem: Posed) -> bool:
     """Say whether a problem's arrays live on the emulated device."""
     return problem.residency == "device" and current().device == "emulated"
 
 
-def case_of(question: Question, problem: Problem) -> Case:
+def case_of(question: Question, problem: Posed) -> Case:
     """Put a question as a case for the tuner."""
     from tilewise.tuner.contest import Case
 
-    return Case(
+    subject = question.subject
+    case = Case(
         args=question.args,
-        reference=question.subject.function,
+        reference=subject.function,
         wider=None,
-        shape=problem.shape,
-        dtype=np.dtype(problem.spec.dtype),
-        depth=problem.k,
-        tolerance=question.subject.options.tolerance,
+        shape=(),
+        dtype=np.dtype(np.uint8),
+        depth=0,
+        tolerance=subject.options.tolerance,
         point=problem.point,
         bound=bool(problem.constants),
+        wait=waiting(problem),
+        fills=isinstance(problem, Problem),
     )
+    if not isinstance(problem, Problem):
+        return case
+    dtype = np.dtype(problem.spec.dtype)
+    return replace(case, shape=problem.shape, dtype=dtype, depth=problem.k)
+
+
+def waiting(problem: Posed) -> Callable[[], object]:
+    """Return what waits for the calls of a problem to be done."""
+    if problem.residency == "host":
+        return int
+    device = gpu(problem.device) if problem.device else chosen_device()
+    return int if device is None else device.synchronize

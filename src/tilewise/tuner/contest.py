@@ -13,7 +13,7 @@ from tilewise.model.decision import Point
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 
-__all__ = ["Case", "Contestant", "Run", "filling"]
+__all__ = ["Case", "Contestant", "Run", "filling", "returning"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,15 @@ class Contestant:
     A variant that is loaded and ready to run.
 
     `compile_ms` is what building it took; an `isolated` one may crash, so that it is
-    verified and timed in a worker process.
+    verified and timed in a worker process. `direct(*args)` is what a call without an
+    output comes to, where that is not `run` on a new one.
     """
 
     variant: Variant
     run: Run
     compile_ms: float = 0.0
     isolated: bool = False
+    direct: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,15 @@ class Case:
 
     `reference(*args)` is the user's function; `wider` computes the same in a wider
     precision from the same arguments, and is None where the reference itself, given
-    wider arguments, does. `shape` and `dtype` are the result's. `depth` is the length
+    wider arguments, does. `shape` and `dtype` are the result's; where a case is not
+    one that `fills` an output, contestants return whatever the reference does. `depth`
+    is the length
     k of its dot products; 0 says that there are none, and then only the caller's
     arguments are tried, since others may break what the function assumes.
     `tolerance` replaces the bound on the error: a number (relative and absolute), a
     pair (relative, absolute), or a callable of (actual, expected). A `bound` case is
-    timed with its constants prepared, as a bound kernel runs it.
+    timed with its constants prepared, as a bound kernel runs it. `wait` returns when a
+    device has done what calls gave it.
     """
 
     args: tuple[Any, ...]
@@ -55,14 +60,38 @@ class Case:
     tolerance: object = None
     point: Point = ()
     bound: bool = False
+    wait: Callable[[], object] = int
+    fills: bool = True
 
 
 def filling(case: Case) -> Contestant:
-    """Return the case's reference as a contestant that fills its output."""
+    """Return the case's reference as a contestant."""
+    return returning(REFERENCE, case.reference, case.fills)
 
-    def run(*args_out: Any) -> Any:
+
+def returning(
+    variant: Variant,
+    function: Callable[..., Any],
+    fills: bool,
+    isolated: bool = False,
+) -> Contestant:
+    """
+    Return a contestant whose function returns its result.
+
+    Where the case has an output, it is filled by copying; the result of any but the
+    reference must have its shape and dtype.
+    """
+
+    def fill(*args_out: Any) -> Any:
         *args, out = args_out
-        out[...] = case.reference(*args)
+        result = function(*args)
+        form = (np.shape(result), getattr(result, "dtype", None))
+        if form != (out.shape, out.dtype) and variant != REFERENCE:
+            raise TypeError(
+                f"it returns {form[1]} {form[0]}, the function {out.dtype} {out.shape}"
+            )
+        out[...] = result
         return out
 
-    return Contestant(REFERENCE, run)
+    run = fill if fills else function
+    return Contestant(variant, run, isolated=isolated, direct=function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -77,7 +78,19 @@ def apart(
         closing.callback(worker.close, "was stopped")
         return Verdict(*worker.ask("judge")), asking(worker)
     except Lost as lost:
+        if is_openmp(lost):
+            return verify(contestant.run, case, exam), time_calls
         return Verdict("failed", str(lost)), time_calls
+
+
+def is_openmp(lost: Lost) -> bool:
+    """
+    Say whether numba has ended a worker for using GNU OpenMP, which runs here too.
+
+    It does so with SIGTERM in any fork of a process whose OpenMP threads run, so that
+    such a contestant can only be measured in this process.
+    """
+    return "SIGTERM" in str(lost) and "numba" in sys.modules
 
 
 def asking(worker: Worker) -> Callable[[int], float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GUARD_BYTES", "Guarded", "guarded", "makers"]
+__all__ = ["GUARD_BYTES", "Guarded", "guarded", "is_plain", "makers"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,6 +40,11 @@ class Guarded:
     def changed(self) -> bool:
         """Whether any byte, also one between the elements, is another now."""
         return self.before is None or not np.array_equal(self.buffer, self.before)
+
+
+def is_plain(arg: Any) -> bool:
+    """Say whether an argument is an array whose bytes can be laid out anew."""
+    return type(arg) is np.ndarray and not arg.dtype.hasobject
 
 
 def guarded(like: Array, values: Array | None = None, fill: int = 0xFF) -> Guarded:

@@ -22,7 +22,7 @@ from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 from tilewise.tuner.clock import WALL, Clock
 from tilewise.tuner.contest import Case, Contestant
-from tilewise.tuner.inputs import guarded
+from tilewise.tuner.inputs import guarded, is_plain
 from tilewise.tuner.isolate import Lost
 from tilewise.tuner.rule import Standing, standing
 from tilewise.tuner.stats import median_interval
@@ -130,9 +130,11 @@ class Outcome:
 def caller(
     contestant: Contestant, case: Case, args: Sequence[Any]
 ) -> Callable[..., Any]:
-    """Return what a user's call comes to: the reference, or an output and a run."""
+    """Return what a user's call comes to: a function, or an output and a run."""
     if contestant.variant == REFERENCE:
         return case.reference
+    if contestant.direct is not None:
+        return contestant.direct
     shape, dtype, empty = case.shape, case.dtype, np.empty
     run = bound_run(contestant.run, args) if case.bound else contestant.run
 
@@ -149,13 +151,14 @@ def sampler(
     turns = [copies(case) for _ in range(rotation(case, cache))]
     # Lazy: what fails to bind fails in its lane.
     sets = cycle((caller(contestant, case, args), args) for args in turns)
-    read = clock.read
+    read, wait = clock.read, case.wait
 
     def sample(calls: int) -> float:
         taken = [next(sets) for _ in range(calls)]
         begun = read()
         for call, args in taken:
             call(*args)
+        wait()
         return read() - begun
 
     return sample
@@ -163,7 +166,7 @@ def sampler(
 
 def copies(case: Case) -> tuple[Any, ...]:
     """Copy a case's arrays in their layouts: a contestant cannot spoil the caller's."""
-    return tuple(guarded(a, a).array if type(a) is np.ndarray else a for a in case.args)
+    return tuple(guarded(a, a).array if is_plain(a) else a for a in case.args)
 
 
 def rotation(case: Case, cache: str) -> int:

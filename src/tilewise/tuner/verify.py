@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.tuner.contest import Case, Run
-from tilewise.tuner.expect import Expected, expect
-from tilewise.tuner.inputs import Guarded, guarded, makers
+from tilewise.tuner.expect import Expected, Fault, expect
+from tilewise.tuner.inputs import Guarded, guarded, is_plain, makers
+from tilewise.tuner.returned import Returned, returned
 
 __all__ = ["GUARDS", "Exam", "Trial", "Verdict", "prepare", "verify"]
 
@@ -49,7 +50,7 @@ class Trial:
 
     name: str
     args: tuple[Any, ...]
-    expected: Expected
+    expected: Expected | Returned
     likely: bool = False
 
 
@@ -63,13 +64,18 @@ class Exam:
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """What one run left behind: guarded arguments and output, and what it returned."""
+    """
+    What one run left behind: guarded arguments and output, and what it returned.
+
+    `result` is what is compared: the output, or what was returned where none is filled.
+    """
 
     args: tuple[Any, ...]
     guards: Mapping[int, Guarded]
     output: Guarded
     poison: Any
     returned: Any
+    result: Any
 
 
 def prepare(case: Case, seed: int = 0) -> Exam:
@@ -79,6 +85,8 @@ def prepare(case: Case, seed: int = 0) -> Exam:
     Only floating arrays are replaced; integers, bools and numbers keep the caller's
     values, which may be indices or sizes.
     """
+    if not case.fills:
+        return Exam(case, (Trial("your arguments", case.args, returned(case)),))
     given = Trial("your arguments", case.args, expect(case, case.args, likely=False))
     trials = [given]
     elements = int(np.prod(case.shape))
@@ -128,17 +136,25 @@ def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict
                 sittings.append(seated(run, case, trial.args, poison))
         except Exception as raised:
             return Verdict("failed", f"raises {type(raised).__name__}: {raised}"[:500])
-        for guard in GUARDS:
+        for guard in RETURNING if not case.fills else GUARDS:
             reason = guard(sittings)
             if reason:
                 return Verdict("wrong", f"{reason} ({trial.name})")
-    error, fault = trial.expected.judge(sittings[0].output.array)
+    error, fault = worst(trial.expected, sittings)
     if fault is not None and fault.doubtful and small(case):
         closer = expect(case, trial.args, likely=trial.likely, closely=True)
-        error, fault = closer.judge(sittings[0].output.array)
+        error, fault = closer.judge(sittings[0].result)
     if fault is not None:
         return Verdict("wrong", f"is wrong {fault} ({trial.name})", error)
     return Verdict("right", "", error)
+
+
+def worst(
+    expected: Expected | Returned, sittings: list[Sitting]
+) -> tuple[float, Fault | None]:
+    """Judge the results of all runs of a trial and return the worst."""
+    found = [expected.judge(sitting.result) for sitting in sittings]
+    return max(found, key=lambda one: (one[1] is not None, one[0]))
 
 
 def small(case: Case) -> bool:
@@ -148,12 +164,14 @@ def small(case: Case) -> bool:
 
 def seated(run: Run, case: Case, args: tuple[Any, ...], poison: int) -> Sitting:
     """Run once on guarded copies of the arguments and a poisoned output."""
-    copies = {i: guarded(a, a) for i, a in enumerate(args) if type(a) is np.ndarray}
+    copies = {i: guarded(a, a) for i, a in enumerate(args) if is_plain(a)}
     own = tuple(copies[i].array if i in copies else a for i, a in enumerate(args))
     sealed = {i: copy.sealed() for i, copy in copies.items()}
     output = guarded(np.empty(case.shape, case.dtype), fill=poison).sealed()
-    returned = run(*own, output.array)
-    return Sitting(own, sealed, output, poison, returned)
+    if not case.fills:
+        found = run(*own)
+        return Sitting(own, sealed, output, poison, found, found)
+    return Sitting(own, sealed, output, poison, run(*own, output.array), output.array)
 
 
 def changes_input(sittings: list[Sitting]) -> str:
@@ -203,7 +221,18 @@ def untouched(sitting: Sitting) -> Any:
     return np.all(data == sitting.poison, axis=1)
 
 
+def returns_its_own(sittings: list[Sitting]) -> str:
+    """Say whether two calls returned the same memory."""
+    results = [sitting.result for sitting in sittings]
+    arrays = [one for one in results if isinstance(one, np.ndarray)]
+    shared = len(arrays) > 1 and np.may_share_memory(arrays[0], arrays[1])
+    return "returns the same memory at each call" if shared else ""
+
+
 GUARDS: list[Callable[[list[Sitting]], str]] = [
     changes_input, writes_outside, returns_another, leaves_unwritten,
 ]  # fmt: skip
 """What is looked for besides wrong numbers; each says what it found, or ""."""
+
+RETURNING = [changes_input, returns_its_own]
+"""The same where a result is returned."""

@@ -1,0 +1,111 @@
+"""Users' variants that crash, hang, lie or raise: rejected, and the call succeeds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.api.test_axes_kernel import ARGS, fast, fresh, joint, make_inputs, statuses
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    """Forget what other tests decided."""
+    from tilewise.runtime.process import resolver
+
+    resolver().tables.clear()
+
+
+def raiser(x: Any, y: Any, bins: int) -> Any:
+    """Raise."""
+    raise ValueError("not today")
+
+
+def aborter(x: Any, y: Any, bins: int) -> Any:
+    """Crash."""
+    os.abort()
+
+
+def leaver(x: Any, y: Any, bins: int) -> Any:
+    """Exit."""
+    raise SystemExit(3)
+
+
+def glutton(x: Any, y: Any, bins: int) -> Any:
+    """Ask for 8 TiB."""
+    return np.ones(1 << 40)
+
+
+def liar(x: Any, y: Any, bins: int) -> Any:
+    """Be off by one."""
+    counts = fast(x, y, bins)
+    counts[0, 0] += 1
+    return counts
+
+
+def vandal(x: Any, y: Any, bins: int) -> Any:
+    """Write to an argument."""
+    x[0] = 0
+    return fast(x, y, bins)
+
+
+FAULTS = {
+    raiser: "failed: raises ValueError: not today",
+    aborter: "failed: is killed by SIGABRT",
+    leaver: "failed: exits with code 3",
+    glutton: "failed: raises MemoryError",
+    liar: "wrong: is wrong at [0, 0]",
+    vandal: "wrong: changes argument 1",
+}
+
+
+@pytest.mark.parametrize("variant", FAULTS, ids=lambda v: v.__name__)
+def test_a_bad_variant_is_rejected_with_its_reason(variant: Any) -> None:
+    """The call succeeds, the caller's arguments are as they were, explain tells."""
+    kernel, args = fresh(), make_inputs(300, 16)
+    args[0][0] = 1
+    kernel.variant(variant)
+    expected = joint(*args)
+    np.testing.assert_array_equal(kernel(*args), expected)
+    np.testing.assert_array_equal(joint(*args), expected)
+    told = statuses(kernel, *args)[f"user/{variant.__name__}"]
+    assert told.startswith(FAULTS[variant])
+
+
+def test_an_endless_variant_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that runs past its time is ended."""
+    from tilewise.tuner import isolate
+
+    monkeypatch.setattr(isolate, "LIMITS", isolate.Limits(seconds=0.3))
+    kernel = fresh()
+
+    @kernel.variant
+    def endless(x: Any, y: Any, bins: int) -> Any:
+        while True:
+            pass
+
+    np.testing.assert_array_equal(kernel(*ARGS), joint(*ARGS))
+    assert "failed: ran past 0.3 s" == statuses(kernel, *ARGS)["user/endless"]
+
+
+def test_a_winner_that_raises_gives_way_to_the_function() -> None:
+    """A variant that raises in a call is replaced by the function, with a warning."""
+    kernel, broken = fresh(), []
+
+    @kernel.variant(isolated=False)
+    def fickle(x: Any, y: Any, bins: int) -> Any:
+        if os.environ.get("TEST_FICKLE"):
+            raise ValueError("changed my mind")
+        return fast(x, y, bins)
+
+    kernel(*ARGS)
+    os.environ["TEST_FICKLE"] = "1"
+    try:
+        with pytest.warns(RuntimeWarning, match="changed my mind"):
+            broken.append(kernel(*ARGS))
+    finally:
+        del os.environ["TEST_FICKLE"]
+    np.testing.assert_array_equal(broken[0], joint(*ARGS))

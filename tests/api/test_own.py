@@ -1,0 +1,91 @@
+"""What the decorators of axes and variants refuse, each saying what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tilewise import ArgumentError, tuned_kernel
+
+
+def kernel(**options: Any) -> Any:
+    """Return an axes kernel of two parameters."""
+
+    def total(x: Any, bins: int) -> Any:
+        return x.sum() + bins
+
+    return tuned_kernel(**{"axes": {"n": lambda x: x.size}} | options)(total)
+
+
+def plain(x: Any, bins: int) -> Any:
+    """Be a variant without parameters."""
+    return x.sum() + bins
+
+
+def blocked(x: Any, bins: int, *, block: int) -> Any:
+    """Be a variant with one."""
+    return x.sum() + bins
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"axes": ["n"]}, "give a mapping of names to functions"),
+        ({"axes": {}}, "give a mapping"),
+        ({"axes": {"n": 3}}, r"axes\['n'\] is 3: give a function"),
+        ({"axes": {"n s": len}}, "give an identifier"),
+        ({"axes": {"n": lambda z: 1}}, "takes z: let it take some .* x, bins"),
+        ({"signature": "(n),()->()"}, "signature= is for products"),
+        ({"make_inputs": 3}, "give a function of the sizes"),
+        ({"axes": None, "make_inputs": len}, "with axes="),
+    ],
+    ids=range(8),
+)
+def test_wrong_axes(options: Any, word: str) -> None:
+    """The decorator says what axes are."""
+    with pytest.raises(ArgumentError, match=word):
+        kernel(**options)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "word"),
+    [
+        (plain, {"where": "gpu"}, "where='gpu': use one of 'host', 'device', 'any'"),
+        (blocked, {"block": []}, "give at least one value"),
+        (blocked, {"block": 3}, "block=3: give a list"),
+        (blocked, {"block": "16"}, "give a list"),
+        (blocked, {"block": [None]}, "block has None: values are numbers, bools or"),
+        (blocked, {"block": ["a b"]}, "values are numbers, bools or words"),
+        (plain, {"block": [1]}, r"can't be called as plain\(x, bins, block=\)"),
+        (blocked, {}, r"can't be called as blocked\(x, bins\): missing"),
+        (plain, {"valid": 3}, "valid=3 of plain: give a function"),
+        (blocked, {"block": [1], "valid": lambda m: m}, "takes m: .* block, n"),
+        (lambda x, bins: x, {}, "decorate a def with a name"),
+    ],
+    ids=range(11),
+)
+def test_wrong_variants(function: Any, options: Any, word: str) -> None:
+    """The decorator says what a variant is."""
+    with pytest.raises(ArgumentError, match=word):
+        kernel().variant(**options)(function)
+
+
+def test_a_name_is_given_once() -> None:
+    """Two variants of one name would share their figures."""
+    one = kernel()
+    one.variant(plain)
+    with pytest.raises(ArgumentError, match="has a variant plain already"):
+        one.variant(plain)
+
+
+def test_sizes_without_make_inputs() -> None:
+    """Tuning by sizes says what it needs."""
+    with pytest.raises(ArgumentError, match="has no make_inputs="):
+        kernel().tune(sizes=[{"n": 3}])
+
+
+def test_sizes_of_other_axes() -> None:
+    """Sizes name the kernel's axes."""
+    with pytest.raises(ArgumentError, match="give its arguments, or n="):
+        kernel().explain(m=1, n=2)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewise import TraceError, tuned_kernel
+from tilewise import ArgumentError, TraceError, tuned_kernel
 
 PINS = ("cpu/blas_serial", "cpu/small")
 X = np.random.default_rng(3).standard_normal((6, 6)).astype("f4")
@@ -249,3 +249,9 @@ def test_out_between_the_rows_of_an_input_is_no_overlap() -> None:
     x[:] = X
     pinned(lambda x, w: np.maximum(x @ w, 0))(x, W, out=out)
     assert same(out.copy(), np.maximum(X @ W, 0))
+
+
+def test_options_beside_the_function_count():
+    """`tuned_kernel(f, tune=...)` reads its options as the decorator does."""
+    with pytest.raises(ArgumentError, match="tune='never': use one of auto, off"):
+        tuned_kernel(lambda x, w: x @ w, tune="never")

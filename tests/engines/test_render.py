@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.model.test_trace import forms
-from tilewise.engines.render import PYTHON, C, render, unrendered
+from tilewise.engines.render import GLSL, PYTHON, C, render, unrendered
 from tilewise.model.spec import Spec, match
 from tilewise.model.trace import trace
 
@@ -87,6 +87,37 @@ def test_scalars_say_their_types() -> None:
     """A Python float is handed over as float64, a NumPy one as itself."""
     spec = spec_of(lambda x, w, a, b: x @ w * a + b, X, X, 0.5, np.float32(1))
     assert {"float64", "float32"} == set(render(spec, PYTHON).scalar_types)
+
+
+def test_a_shader_is_handed_numbers_in_the_dtypes_that_it_wants() -> None:
+    """GLSL has no float64 to hand a Python number over in."""
+    assert "precise float t2 = (p * s0_float);" == lines(
+        lambda x, w, a: x @ w * a, X, X, 0.5, language=GLSL
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1, "uintBitsToFloat(0x3dcccccdu)"), (-0.0, "uintBitsToFloat(0x80000000u)"),
+     (2.0, "2.0"), (-3.0, "-3.0"), (math.inf, "uintBitsToFloat(0x7f800000u)")],
+)  # fmt: skip
+def test_glsl_constants_are_bits_or_whole(value: float, text: str) -> None:
+    """How exactly a compiler reads a decimal is open; small whole numbers are safe."""
+    assert text == GLSL.number("float32", value)
+
+
+def test_glsl_writes_masks_as_logic() -> None:
+    """It has no & for bools."""
+    text = lines(lambda x, w: (x @ w > 0) & (x @ w < 1), X, X, language=GLSL)
+    assert "&&" in text
+    assert " & " not in text
+
+
+def test_a_dtype_in_which_operands_meet_is_named() -> None:
+    """An int32 and a float32 are compared in float64, though the result is a bool."""
+    spec = spec_of(lambda x, w: (x @ w).astype(np.int32) > x @ w, X, X)
+    assert "the epilogue computes in float64" == unrendered(spec, GLSL)
+    assert unrendered(spec, C) is None
 
 
 @pytest.mark.parametrize(

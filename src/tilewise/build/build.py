@@ -62,11 +62,13 @@ class Workshop:
 
     `lock` guards the tables and is never held while code is made; a gate lets one
     thread make an artifact and the others that want the same wait for it.
+    `aside_of` says why an engine takes no part in a problem unless it is named, or "".
     """
 
     engines: Mapping[str, Engine]
     target_of: Callable[[str, int], Target]
     store_of: Callable[[], Store]
+    aside_of: Callable[[str, Problem], str] = lambda engine, problem: ""
     loaded: dict[tuple[str, str, str], Prepared] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     gates: dict[str, threading.RLock] = field(default_factory=dict)
@@ -84,10 +86,13 @@ class Workshop:
         for name, engine in self.engines.items():
             if allowed and name not in allowed:
                 continue
+            aside = "" if allowed else self.aside_of(name, problem)
+            if aside:
+                unable.append(Candidate(Variant(name), "rejected", aside))
+                continue
             target = self.target_of(name, problem.device)
             if not target.arch:
-                missing = "there is no CUDA device here"
-                unable.append(Candidate(Variant(name), "rejected", missing))
+                unable.append(Candidate(Variant(name), "rejected", target.reason))
                 continue
             for variant in engine.variants(problem, target):
                 reason = engine.rejects(variant, problem, target)

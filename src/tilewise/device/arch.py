@@ -82,7 +82,7 @@ def cuda_target(name: str) -> Target:
 def device_target(device: Device | None) -> Target:
     """Return the target of a device; without one its `arch` is empty."""
     if device is None:
-        return Target("cuda", "")
+        return Target("cuda", "", reason="there is no CUDA device here")
     found = device.properties
     major, minor = found.compute_capability
     return Target(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,8 @@ from tilewise.model.expr import Node
 from tilewise.model.ops import WEAK, lookup, loop_dtypes
 from tilewise.model.spec import Spec
 
-__all__ = ["PYTHON", "C", "Language", "Rendered", "render", "unrendered"]
+__all__ = ["GLSL", "PYTHON", "C", "Language", "Rendered", "render", "unrendered"]
 
-DTYPES = ("bool", "int32", "int64", "float32", "float64")
-"""The dtypes that generated code computes in."""
 FLOAT_ONLY = ("floor_divide", "remainder", "power", "reciprocal")
 """Operations that generated code has for floating-point numbers alone."""
 POWER_LIMIT = 8
@@ -35,14 +34,28 @@ class Language:
     How a language writes what differs.
 
     `name` picks the column of the table of ops; `types` maps dtypes to type names;
-    `declare` is the template of a step with {type}, {name} and {value};
-    `special` writes inf, -inf and nan of a dtype; `suffix` follows a float literal.
+    `declare` is the template of a step with {type}, {name} and {value}; `number`
+    writes a constant of a dtype; `prefix` stands before the table's functions and
+    `masks` has the operations that are written differently on bools.
     """
 
     name: str
     types: Mapping[str, str]
     declare: str
     number: Callable[[str, Any], str]
+    prefix: str = ""
+    masks: Mapping[str, str] = MappingProxyType({})
+
+    def operation(self, name: str, dtype: str) -> str:
+        """Return the template of an operation whose first operand has a dtype."""
+        if dtype == "bool" and name in self.masks:
+            return self.masks[name]
+        text = lookup(name).written(self.name)
+        return self.prefix + text if text.startswith(f"{name}(") else text
+
+    def scalar(self, text: str, have: str, want: str) -> str:
+        """Write a number of the call, which is handed over in its own dtype."""
+        return self.cast(text, have, want)
 
     def cast(self, text: str, have: str, want: str) -> str:
         """Write a conversion where one is needed."""
@@ -78,6 +91,27 @@ def c_number(dtype: str, value: Any) -> str:
     return number.hex() + ("f" if single else "")
 
 
+def glsl_number(dtype: str, value: Any) -> str:
+    """Write a constant in GLSL by its bits, but whole numbers as they are."""
+    if dtype == "bool":
+        return "true" if value else "false"
+    if dtype == "int32":
+        return str(int(value)) if value > -(2**31) else "(-2147483647 - 1)"
+    number, bits = float(value), int(np.float32(value).view(np.uint32))
+    if bits != 1 << 31 and number.is_integer() and abs(number) < 1 << 24:
+        return f"{number:.1f}"
+    return f"uintBitsToFloat({bits:#010x}u)"
+
+
+@dataclass(frozen=True, slots=True)
+class Shader(Language):
+    """A language that is handed the numbers of a call in each dtype that it wants."""
+
+    def scalar(self, text: str, have: str, want: str) -> str:
+        """Write the form of a number that the host has converted."""
+        return f"{text}_{self.types[want]}"
+
+
 PYTHON = Language(
     "python",
     {"bool": "b1", "int32": "i4", "int64": "i8", "float32": "f4", "float64": "f8"},
@@ -91,6 +125,25 @@ C = Language(
     "{type} {name} = {value};",
     c_number,
 )  # fmt: skip
+GLSL = Shader(
+    "glsl",
+    {"bool": "bool", "int32": "int", "float32": "float"},
+    "precise {type} {name} = {value};",
+    glsl_number,
+    "tw_",
+    {
+        "add": "({0} || {1})", "multiply": "({0} && {1})",
+        "less": "(!{0} && {1})", "less_equal": "(!{0} || {1})",
+        "greater": "({0} && !{1})", "greater_equal": "({0} || !{1})",
+        "bitwise_and": "({0} && {1})", "bitwise_or": "({0} || {1})",
+        "bitwise_xor": "({0} != {1})", "invert": "(!{0})",
+        "logical_and": "({0} && {1})", "logical_or": "({0} || {1})",
+        "logical_not": "(!{0})", "absolute": "{0}", "floor": "{0}",
+        "maximum": "({0} || {1})", "minimum": "({0} && {1})",
+        "isnan": "false", "isfinite": "true",
+    },
+)  # fmt: skip
+"""`precise` forbids a compiler to reorder, or to take `!(x < y)` for `x >= y`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +160,24 @@ class Rendered:
     scalar_types: tuple[str, ...]
 
 
-def unrendered(spec: Spec) -> str | None:
-    """Return why generated code can't compute a spec's epilogue, or None."""
+def unrendered(spec: Spec, language: Language = C) -> str | None:
+    """Return why a language can't compute a spec's epilogue, or None."""
     for node in spec.nodes:
         if node.weak and node.op in ("const", "scalar") and node.dtype != "complex":
             continue
-        if node.dtype not in DTYPES:
-            return f"the epilogue computes in {node.dtype}"
+        for dtype in (node.dtype, *operand_dtypes(spec, node)):
+            if dtype not in language.types:
+                return f"the epilogue computes in {dtype}"
         if node.op in FLOAT_ONLY and not node.dtype.startswith("float"):
             return f"the epilogue's {node.op} is in {node.dtype}"
     return None
+
+
+def operand_dtypes(spec: Spec, node: Node) -> tuple[str, ...]:
+    """Return the dtypes in which a step takes its operands; () for a leaf."""
+    if not node.args or node.op == "astype":
+        return ()
+    return loop_dtypes(node.op, tuple(spec.nodes[i].dtype for i in node.args))[:-1]
 
 
 def render(spec: Spec, language: Language) -> Rendered:
@@ -166,12 +227,11 @@ class Writer:
         """Write a step's expression."""
         if node.op == "astype":
             return self.cast(node.args[0], node.dtype)
-        dtypes = tuple(self.spec.nodes[i].dtype for i in node.args)
-        loop = loop_dtypes(node.op, dtypes)
-        if node.op == "power" and (text := self.small_power(node, loop[0])):
+        dtypes = operand_dtypes(self.spec, node)
+        if node.op == "power" and (text := self.small_power(node, dtypes[0])):
             return text
-        args = [self.cast(i, d) for i, d in zip(node.args, loop[:-1], strict=True)]
-        return lookup(node.op).written(self.language.name).format(*args)
+        args = [self.cast(i, d) for i, d in zip(node.args, dtypes, strict=True)]
+        return self.language.operation(node.op, dtypes[0]).format(*args)
 
     def small_power(self, node: Node, dtype: str) -> str:
         """Write a power with a small constant whole exponent as products, or ""."""
@@ -189,4 +249,5 @@ class Writer:
         node = self.spec.nodes[index]
         if node.op == "const":
             return self.language.number(dtype, np.asarray(node.value).astype(dtype)[()])
-        return self.language.cast(self.names[index], strong(node.dtype), dtype)
+        write = self.language.scalar if node.op == "scalar" else self.language.cast
+        return write(self.names[index], strong(node.dtype), dtype)

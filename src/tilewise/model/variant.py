@@ -64,10 +64,12 @@ class Target:
     """
     What a build is for.
 
-    `kind` is "cpu" or "cuda". For the CPU, `arch` is LLVM's name, `features` its
+    `kind` is "cpu", "cuda" or "gl". For the CPU, `arch` is LLVM's name, `features` its
     feature string, `abi` Python's ABI tag and NumPy's C-API version. For CUDA,
-    `arch` carries its suffix (sm_90a is not sm_90). `shared_bytes` is the shared
-    memory of one block, `units` the usable threads or the multiprocessors.
+    `arch` carries its suffix (sm_90a is not sm_90), for OpenGL it is renderer and
+    version; where it is empty nothing can be built and `reason` says why.
+    `shared_bytes` is the shared memory of one block, `units` the usable threads or
+    the multiprocessors, `buffer_bytes` the most that one array may have (0: no limit).
     """
 
     kind: str
@@ -77,6 +79,8 @@ class Target:
     abi: str = ""
     units: int = 1
     shared_bytes: int = 0
+    buffer_bytes: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Artifact:
     """
     Compiled bytes with all that is needed to load them again.
 
-    `kind` is "object", "ptx" or "cubin"; `entry` the symbol to call; `code` the
+    `kind` is "object", "ptx", "cubin" or "glsl"; `entry` the symbol to call; `code` the
     bytes and `text` the PTX that a cubin was linked from (or b""). `resources`
     are figures such as registers and shared bytes; `toolchain` the exact
     versions it was made with; `verified` is "none", "emulated" or the

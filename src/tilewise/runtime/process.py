@@ -11,10 +11,12 @@ from tilewise.build.build import Workshop
 from tilewise.device.arch import device_target
 from tilewise.device.chosen import chosen_device
 from tilewise.device.fingerprint import hw_fingerprint
+from tilewise.device.gl import gl_aside, gl_target
 from tilewise.device.provenance import provenance
 from tilewise.device.target import cpu_target
 from tilewise.device.views import gpu
 from tilewise.engines.base import Engine
+from tilewise.model.problem import Problem
 from tilewise.model.variant import Target
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tables import Tables
@@ -29,6 +31,7 @@ ENGINES = {
     "cpu": "tilewise.engines.cpu.engine:CpuEngine",
     "numba_cuda": "tilewise.engines.numba_cuda.engine:NumbaCudaEngine",
     "cuda_cpp": "tilewise.engines.cuda_cpp.engine:CudaCppEngine",
+    "glsl": "tilewise.engines.glsl.engine:GlslEngine",
 }
 """Every engine and where it is; an engine is one row."""
 
@@ -47,10 +50,17 @@ def target_of(engine: str, device: int) -> Target:
     """Return what an engine builds for on this machine, or on its GPU of a number."""
     if engine == "cpu":
         return host_target()
+    if engine == "glsl":
+        return gl_target()
     return device_target(gpu(device) if device else chosen_device())
 
 
 host_target = functools.cache(cpu_target)
+
+
+def aside_of(engine: str, problem: Problem) -> str:
+    """Return why an engine takes no part in a problem unless it is named, or ""."""
+    return gl_aside(problem.residency) if engine == "glsl" else ""
 
 
 def resolver() -> Resolver:
@@ -63,7 +73,7 @@ def resolver() -> Resolver:
 def made() -> Resolver:
     """Make the resolver once."""
     return Resolver(
-        Workshop(engines(), target_of, open_store),
+        Workshop(engines(), target_of, open_store, aside_of),
         open_store,
         functools.cache(lambda device: hw_fingerprint(device or None)),
         functools.cache(provenance),

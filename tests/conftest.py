@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 
+def pytest_configure() -> None:
+    """Let kernels that outlive their tests write nothing when the process ends."""
+    os.environ["TILEWISE_READONLY"] = "1"
+
+
 @pytest.fixture(autouse=True)
 def _own_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -299,3 +299,23 @@ def test_build_is_a_miss_then_hits(project: Path) -> None:
     assert (0, 0) == (first.returncode, second.returncode), first.stderr
     origins = [{row["origin"] for row in json.loads(d.stdout)} for d in (first, second)]
     assert [{"MISS"}, {"HIT"}] == [o - {"rejected"} for o in origins]
+
+
+def test_report_sums_what_processes_cost_and_saved(project: Path) -> None:
+    """One that tuned, and one that was served 100 ms faster, tell at their end."""
+    tilewise(project, "tune", "mine:dense", "--shapes", "64x64x64")
+    used = (
+        "import numpy as np, mine; a = np.ones((64, 64), 'f4'); "
+        "mine.dense(a, a, a[0]); e = list(mine.dense._entries.values())[0]; "
+        "e.count, e.saving_us = 1000, 200.0; raise SystemExit; "
+    )
+    tilewise(project, before=used)
+    done = tilewise(project, "report", "--json")
+    (row,) = json.loads(done.stdout)
+    assert ("dense", 2, 1000) == (row["kernel"], row["processes"], row["calls"])
+    assert 1 == row["tunings"]
+    assert row["compile_ms"] > 0
+    assert 200 == pytest.approx(row["saved_ms"])
+    words = tilewise(project, "report").stdout.splitlines()[-1].split()
+    assert ["dense", "2", "1000", "1"] == words[:4]
+    assert ["200.0", "ms"] == words[-2:]

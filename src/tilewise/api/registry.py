@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
@@ -36,5 +37,13 @@ def renew_locks() -> None:
         kernel._renew_locks()
 
 
+def at_exit() -> None:
+    """Tell the store what the kernels of this process cost and saved."""
+    from tilewise.api.totals import tell
+
+    tell(kernels())
+
+
+atexit.register(at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=renew_locks)

@@ -25,6 +25,7 @@ from tilewise.store.merge import by_age, merge_tables
 from tilewise.store.place import default_directory
 from tilewise.store.records import Fault
 from tilewise.store.sweep import Pruned, sweep
+from tilewise.store.totals import TotalRecords
 from tilewise.store.warn import warn_once
 
 __all__ = ["Absorbed", "Store", "open_store"]
@@ -58,6 +59,7 @@ class Store:
         self.own = ArtifactStore(root / "artifacts", self.readonly, size)
         self.records = DecisionRecords(root / "decisions", self.readonly)
         self.boxes = BoxRecords(self.records.database)
+        self.totals = TotalRecords(root / "totals", self.readonly)
         self.layers = (BundleLayer(settings.bundle),) if settings.bundle else ()
 
     @property
@@ -154,12 +156,13 @@ class Store:
         if self.readonly:
             return Pruned()
         swept = [sweep(database) for database in self.databases]
-        culled = Pruned(records=self.own.cull())
+        culled = Pruned(records=self.own.cull(), files=self.totals.fold())
         return sum(swept, culled)
 
     def clear(self) -> int:
         """Remove everything from the writable layer; returns the number of records."""
-        return sum(database.clear() for database in self.databases)
+        cleared = sum(database.clear() for database in self.databases)
+        return cleared + self.totals.clear()
 
     def export(self, path: Path) -> Bundle:
         """Write all layers to one file; raises OSError where that does not go."""

@@ -118,3 +118,40 @@ def test_an_error_gives_the_claim_back(tmp_path: Path) -> None:
         raise ZeroDivisionError
     with claim(tmp_path, "sweep") as mine:
         assert mine
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_does_not_keep_a_claim(tmp_path: Path) -> None:
+    """A child that was forked meanwhile, and lives on, bars nobody."""
+    code = """
+import os, pathlib, sys
+from tilewise.tuner.claims import claim
+with claim(pathlib.Path(sys.argv[1]), "sweep") as mine:
+    if not os.fork():
+        sys.stdin.read()
+        os._exit(0)
+print(mine, flush=True)
+os._exit(0)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    try:
+        assert "True" == said(process)
+        process.wait(60)
+        with claim(tmp_path, "sweep") as mine:
+            assert mine
+    finally:
+        end(process)
+
+
+def test_the_folder_is_private(tmp_path: Path) -> None:
+    """Claims may be the first to make the store's directory: nobody else may look."""
+    with claim(tmp_path / "store" / "claims", "sweep") as mine:
+        assert mine
+    modes = [
+        (tmp_path / name).stat().st_mode & 0o777 for name in ("store", "store/claims")
+    ]
+    assert [0o700, 0o700] == modes

@@ -10,10 +10,10 @@ from tilewise.api.explain import TuneReport
 from tilewise.api.progress import progress_of
 from tilewise.api.shapes import Made, assumption, question_at
 from tilewise.model.resolution import Resolution
-from tilewise.runtime.load import settled
 from tilewise.runtime.mode import forbidden
 from tilewise.runtime.question import Subject
 from tilewise.runtime.resolve import Resolver
+from tilewise.runtime.settle import PATIENT_S, settled
 from tilewise.runtime.tally import Tally
 from tilewise.tuner.watch import watching
 
@@ -46,8 +46,12 @@ def tune(
             for point in problems:
                 question = question_at(subject, args, point, made)
                 show.begin("x".join(map(str, point.values())))
-                resolutions.append(settled(resolver, question, tally, force, budget_s))
-                show.end(resolutions[-1])
+                resolution, _ = settled(
+                    resolver, question, tally, force=force, budget_s=budget_s,
+                    wait_s=PATIENT_S,
+                )  # fmt: skip
+                resolutions.append(resolution)
+                show.end(resolution)
         except KeyboardInterrupt:
             interrupted = True
     assumed = "" if args else assumption(subject, made[2])

@@ -7,7 +7,6 @@ once and loudly.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,14 +18,15 @@ from tilewise.errors import EngineError
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
-from tilewise.runtime.mode import is_passing, mode_of
+from tilewise.runtime.mode import is_passing
 from tilewise.runtime.on_device import allocating, reference_on, unfolding
 from tilewise.runtime.own import own_call
 from tilewise.runtime.question import Question
 from tilewise.runtime.resolve import Resolver
+from tilewise.runtime.settle import resolved
 from tilewise.runtime.tally import Tally
 
-__all__ = ["entry_for", "reference_entry", "saving_us", "settled"]
+__all__ = ["entry_for", "reference_entry", "saving_us"]
 
 
 def entry_for(
@@ -39,53 +39,13 @@ def entry_for(
     """
     Return what a question's calls run, and whether that lasts.
 
-    `rest` are defaulted arguments that the calls leave out. Only one thread of the
-    process measures at a time; others use what there is meanwhile, and what they get
-    does not last.
+    `rest` are defaulted arguments that the calls leave out.
     """
-    resolution, lasting = resolver.look(question, pin), True
-    if wants_tuning(question, resolution):
-        if resolver.tuning.acquire(blocking=False):
-            try:
-                resolution = settled(resolver, question, tally)
-            finally:
-                resolver.tuning.release()
-        else:
-            lasting = False
+    resolution, lasting = resolved(resolver, question, pin, tally)
     if not resolution.final and resolution.grade != "measured":
         lasting &= not is_passing()
     entry = loaded(resolver, question, resolution, (pin, tally, rest))
     return entry, lasting
-
-
-def wants_tuning(question: Question, resolution: Resolution) -> bool:
-    """Say whether a call is to measure before it runs."""
-    mode = mode_of(question)
-    undecided = resolution.grade != "measured" or mode == "force"
-    return mode != "off" and undecided and not resolution.final
-
-
-def settled(
-    resolver: Resolver,
-    question: Question,
-    tally: Tally,
-    force: bool = False,
-    budget_s: float | None = None,
-) -> Resolution:
-    """
-    Measure a question unless it is decided, and return what is decided then.
-
-    Waits for a thread that measures. What it cost is counted.
-    """
-    with resolver.tuning:
-        resolution = resolver.look(question)
-        if resolution.final or not (force or wants_tuning(question, resolution)):
-            return resolution
-        begun = time.perf_counter()
-        if resolver.settle(question, tally.built, budget_s) is not None:
-            tally.tunings += 1
-        tally.tuning_ms += 1e3 * (time.perf_counter() - begun)
-        return resolver.look(question)
 
 
 def loaded(

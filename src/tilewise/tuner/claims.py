@@ -14,10 +14,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tilewise.store.place import private
+
 __all__ = ["claim"]
 
-held: set[str] = set()
+held: dict[str, int] = {}
+"""The claims of this process, by path, with the open file or -1."""
 guard = threading.Lock()
+
+
+def let_go() -> None:
+    """Give up what a forked child has of its parent's claims."""
+    global guard  # noqa: PLW0603 - another thread may have held it in the parent
+    guard = threading.Lock()
+    for file in held.values():
+        if file >= 0:
+            os.close(file)
+    held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=let_go)
 
 
 @contextmanager
@@ -27,7 +44,7 @@ def claim(folder: Path, name: str) -> Iterator[bool]:
 
     Never waits. Where the folder can't be written or has no locks, the claim holds
     among the threads of this process. Lock files stay: removing one would let two
-    hold the same name.
+    hold the same name. A fork does not hold its parent's claims.
     """
     digest = hashlib.sha256(name.encode(), usedforsecurity=False).hexdigest()[:32]
     path = folder / f"{digest}.lock"
@@ -35,7 +52,7 @@ def claim(folder: Path, name: str) -> Iterator[bool]:
     with guard:
         mine = key not in held
         if mine:
-            held.add(key)
+            held[key] = -1
     if not mine:
         yield False
         return
@@ -44,20 +61,22 @@ def claim(folder: Path, name: str) -> Iterator[bool]:
             yield got
     finally:
         with guard:
-            held.discard(key)
+            held.pop(key, None)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
     """Hold an exclusive lock on a file; yields False when another process does."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if private(path.parent) is not None:
+            raise OSError
         file = os.open(
             path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600
         )
     except OSError:
         yield True
         return
+    held[str(path)], owner = file, os.getpid()
     try:
         got = lock(file)
         if got:
@@ -66,7 +85,9 @@ def locked(path: Path) -> Iterator[bool]:
                 os.write(file, f"{os.getpid()}\n".encode())
         yield got
     finally:
-        os.close(file)
+        if owner == os.getpid():  # a fork has closed its own in `let_go`
+            held[str(path)] = -1
+            os.close(file)
 
 
 def lock(file: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import nox
@@ -68,11 +69,23 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks, or those named, which append to benchmarks/records."""
+    """
+    Run the benchmarks, or those named, append to benchmarks/records, write the table.
+
+    The suite comes first: its peers use the decisions that it stored. BENCH_PEERS is a
+    folder of their environments, made anew where they are missing.
+    """
     session.install(".", *group("test"))
-    named = [f"benchmarks/bench_{name}.py" for name in session.posargs]
-    for path in named or sorted(map(str, Path("benchmarks").glob("bench_*.py"))):
-        session.run("python", path, env={"PYTHONPATH": "."})
+    place = session.create_tmp()
+    env = {"PYTHONPATH": ".", "TILEWISE_CACHE_DIR": f"{place}/store"}
+    slowing = dict.fromkeys(("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"))
+    paths = sorted(map(str, Path("benchmarks").glob("bench_*.py")))
+    paths.sort(key=lambda path: "suite" not in path)
+    for path in [f"benchmarks/bench_{name}.py" for name in session.posargs] or paths:
+        venvs = os.environ.get("BENCH_PEERS", f"{place}/peers")
+        more = ["--venvs", venvs] if "peers" in path else []
+        session.run("python", path, *more, env={**env, **slowing})
+    session.run("python", "benchmarks/table.py", env=env)
 
 
 @nox.session(default=False)

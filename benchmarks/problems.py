@@ -25,7 +25,7 @@ def relu(x: Any, w: Any, b: Any) -> Any:
 def gelu(x: Any, w: Any, b: Any) -> Any:
     """Bias, then the tanh form of GELU."""
     z = x @ w + b
-    return 0.5 * z * (1 + np.tanh(0.7978845608028654 * (z + 0.044715 * z**3)))
+    return 0.5 * z * (1 + np.tanh(0.7978845608028654 * (z + 0.044715 * z * z * z)))
 
 
 def silu(x: Any, w: Any, b: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -16,19 +18,45 @@ import tilewise
 RECORDS = Path(__file__).parent / "records"
 
 
-def append(bench: str, protocol: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Write and print rows with what is needed to read them later."""
-    place = tilewise.hw_fingerprint()
+def append(
+    bench: str, protocol: str, rows: Sequence[dict[str, Any]], run: str = ""
+) -> None:
+    """
+    Write and print rows with what is needed to read them later.
+
+    `run` names the rows that a benchmark wrote together, if in several pieces.
+    """
     common = {
         "bench": bench,
         "protocol": protocol,
+        "run": run or time.strftime("%Y-%m-%dT%H:%M"),
         "date": time.strftime("%Y-%m-%d"),
+        "load": load(),
         "provenance": dict(tilewise.provenance()),
     }
-    with (RECORDS / f"{place}.jsonl").open("a", encoding="utf-8") as file:
+    with own_file().open("a", encoding="utf-8") as file:
         for row in rows:
-            print(json.dumps(row))
+            print(json.dumps(row), flush=True)
             file.write(json.dumps({**row, **common}) + "\n")
+
+
+def own_file() -> Path:
+    """Return the file of this machine's records."""
+    return RECORDS / f"{tilewise.hw_fingerprint()}.jsonl"
+
+
+def read(bench: str, file: Path | None = None) -> list[dict[str, Any]]:
+    """Return a benchmark's rows on this machine, or in a file, the oldest first."""
+    path = file or own_file()
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["bench"] == bench]
+
+
+def load() -> float:
+    """Return the average of running processes over the last minute."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else math.nan
 
 
 def interleaved(
@@ -57,5 +85,19 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> dict[str, float]:
-    """Return the spread of the rounds' ratios."""
-    return spread([a / b for a, b in zip(over, under, strict=True)])
+    """
+    Return the spread of the rounds' ratios, with 95 % bounds of their median.
+
+    The bounds are order statistics, sign-test ranks: ranks 8 and 18 of 25.
+    """
+    ratios = sorted(a / b for a, b in zip(over, under, strict=True))
+    count, ways, rank = len(ratios), 0, 0
+    while 40 * (ways := ways + math.comb(count, rank)) <= 2**count:
+        rank += 1
+    first, last = ratios[max(rank - 1, 0)], ratios[min(count - rank, count - 1)]
+    return {**spread(ratios), "lower": round(first, 3), "upper": round(last, 3)}
+
+
+def geomean(values: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, values)))

@@ -36,7 +36,7 @@ def tell(kernels: Iterable[TunedKernel[Any, Any]]) -> None:
         if worth:
             from tilewise.runtime.process import resolver
 
-            hardware = resolver().fingerprint_of()
+            hardware = resolver().fingerprint_of(0)
             rows = summed(totals(name, hardware, stats) for name, stats in worth)
             resolver().store_of().totals.add(rows)
     except Exception:

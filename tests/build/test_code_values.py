@@ -16,6 +16,7 @@ from numba import cuda, float32
 from scipy.special import erf, expit
 
 from tilewise import TraceError, code_version
+from tilewise.api.raw import RawKernel
 
 
 def doubled(x: Any) -> Any:
@@ -208,3 +209,19 @@ def test_numpys_version_does_not_count(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(origin, "version_of", lambda top: "0.0.1")
 
     assert before == code_version(np.maximum)
+
+
+def own(source: str = SOURCE, *options: str, arch: str | None = None) -> RawKernel:
+    """Make tilewise's kernel from CUDA source."""
+    return RawKernel(source, "k", options, arch)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [own(SOURCE.replace("1.0f", "2.0f")), own(SOURCE, "-DX"), own(arch="sm_80")],
+    ids=("source", "option", "arch"),
+)
+def test_what_makes_a_raw_kernel_counts(other: RawKernel):
+    """Source, options and arch are each part of the version; equal ones are equal."""
+    assert code_version(own()) == code_version(own())
+    assert code_version(own()) != code_version(other)

@@ -314,7 +314,7 @@ KERNELS: Mapping[tuple[str, str], tuple[str, ...]] = types.MappingProxyType(
         ("cupy", "Fusion"): ("func",),
         ("cupyx", "_JitRawKernel"): ("_func",),
         ("tilewise", "TunedKernel"): ("reference",),
-        ("tilewise", "RawKernel"): ("source", "name", "options", "arch"),
+        ("tilewise", "RawKernel"): ("source", "arch"),
     }
 )  # fmt: skip
 """The attributes that identify a kernel; "!" marks one that must be None."""

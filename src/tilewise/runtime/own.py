@@ -112,7 +112,7 @@ def own_call(
         try:
             return bare(*args, *rest)
         except Exception as error:
-            told = f"raises {type(error).__name__}: {error}"
+            told = f"{variant} raises {type(error).__name__}: {error}"
             raise EngineError(told[:500]) from error
 
     return call

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewise import EngineError, tuned_kernel
+from tilewise import ArgumentError, EngineError, tuned_kernel
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
 from tilewise.runtime.dispatch import python_key
@@ -168,3 +168,25 @@ def test_without_a_device_a_pin_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     dense.pin("numba_cuda/global")
     with pytest.raises(EngineError, match="no CUDA device"):
         dense(*inputs())
+
+
+def test_a_constant_on_the_device_is_copied_there() -> None:
+    """Later writes to it are not seen; A, B, A is right."""
+    args, dense = inputs(), kernel()
+    x, w, b = on_device(args)
+    bound = dense.bind(x, w, b, constant=("w", "b"))
+    w.set(np.zeros_like(args[1]))
+    (other,) = on_device([-args[0]])
+    for given, host in ((x, args[0]), (other, -args[0]), (x, args[0])):
+        right = dense.reference(host, *args[1:])
+        np.testing.assert_allclose(bound(given).get(), right, rtol=1e-5)
+
+
+def test_a_bound_device_form_names_both() -> None:
+    """Another shape or dtype on the device is told as on the host."""
+    args, dense = inputs(), kernel()
+    bound = dense.bind(*on_device(args), constant=("w", "b"))
+    with pytest.raises(ArgumentError, match=r"float32 \(17, 9\).*float32 \(16, 9\)"):
+        bound(*on_device([args[0][:16]]))
+    with pytest.raises(ArgumentError, match=r"float32 \(17, 9\).*float64 \(17, 9\)"):
+        bound(*on_device([args[0].astype("f8")]))

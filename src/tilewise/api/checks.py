@@ -18,6 +18,7 @@ __all__ = [
     "checked_parameters",
     "checked_shapes",
     "checked_tuning",
+    "guard_of",
     "into_reference",
 ]
 
@@ -119,3 +120,18 @@ def into_reference(
     check_out(names, args, out, np.shape(result), result.dtype)
     np.copyto(out, result)
     return out
+
+
+def guard_of(
+    run: Callable[..., Any], args: Sequence[Any], shape: tuple[int, ...], dtype: Any
+) -> Callable[..., Any]:
+    """Return a native call of a run; None comes back where Python must look."""
+    from tilewise.device.guard import Guard  # It brings llvmlite.
+
+    guard = Guard(unguarded)
+    guard.arm(run, args, range(len(args)), shape, dtype)
+    return guard.call
+
+
+def unguarded(*args: Any, out: Any) -> None:
+    """Leave a call to Python."""

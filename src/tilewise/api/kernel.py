@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
+import numpy as np
+
 from tilewise.api.bound import BoundKernel
 from tilewise.api.checks import (
     check_device_out,
     check_out,
     checked_parameters,
+    guard_of,
     into_reference,
 )
 from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
@@ -28,7 +31,7 @@ from tilewise.model.resolution import REFERENCE
 from tilewise.model.spec import Spec
 from tilewise.model.standin import Standin, store
 from tilewise.model.variant import Variant
-from tilewise.runtime.dispatch import Dispatcher, Entry, python_key, run_entry
+from tilewise.runtime.dispatch import Dispatcher, Entry, python_key
 from tilewise.runtime.load import entry_for, reference_entry
 from tilewise.runtime.question import Options, Subject, ask
 from tilewise.runtime.resolve import Resolver
@@ -244,8 +247,12 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
 
     def _bound_entry(self, args: tuple[Any, ...], constants: tuple[int, ...]) -> Entry:
         """Resolve a bound call."""
-        question = ask(self._subject, args, constants)
-        return entry_for(self._resolver(), question, self._pin, self._tally)[0]
+        question, resolver = ask(self._subject, args, constants), self._resolver()
+        entry, lasting = entry_for(resolver, question, self._pin, self._tally)
+        if lasting:
+            return entry
+        with resolver.tuning:  # Another thread measures; a bound choice should last.
+            return entry_for(resolver, question, self._pin, self._tally)[0]
 
     def forget(self) -> None:
         """Drop what this kernel remembers in memory; the next call traces again."""
@@ -263,10 +270,11 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
     @property
     def stats(self) -> Stats:
         """Counts of what this kernel did in this process, as a method too."""
-        live = list(self._entries.values()) + [b._entry for b in list(self._bound)]
-        for method in list(self._methods.values()):
-            kernel = method.kernel
-            live += [*kernel._entries.values(), *(b._entry for b in kernel._bound)]
+        live: list[Entry] = []
+        for kernel in (self, *(method.kernel for method in self._methods.values())):
+            live += list(kernel._entries.values())
+            for bound in list(kernel._bound):
+                live += bound._live()
         return stats_of(self._tally.with_live(live))
 
     def _clear(self) -> None:
@@ -312,51 +320,77 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
                 entry.count += 1
             else:
                 self._tally.add(entry, 1)
-        if out is not None:
-            return self._into(entry, given, out)
-        return self._attempt(entry, given)
+        return self._serve(entry, given, out)
 
     def _unfused(self, args: tuple[Any, ...], out: Any) -> Any:
         """Let the reference serve ints that no machine holds, measuring nothing."""
         served = reference_entry(self.reference, "host", fallback=True)
         self._tally.add(served, 1)
-        return self.reference(*args) if out is None else self._into(served, args, out)
+        return self._serve(served, args, out)
 
-    def _attempt(self, entry: Entry, args: tuple[Any, ...]) -> Any:
+    def _serve(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
+        """Run an entry, into a new array without `out`."""
+        if out is not None:
+            return self._into(entry, args, out)
+        run = entry.run
         try:
-            return run_entry(entry, args, self.reference)
-        except EngineError as error:
+            if run is None:
+                return cast(Any, entry.direct)(*args)
+            return run(*args, np.empty(entry.shape, entry.dtype))
+        except (OverflowError, EngineError) as error:
             return self._failed(entry, args, error)
 
-    def _failed(self, entry: Entry, args: tuple[Any, ...], error: EngineError) -> Any:
-        """Serve a call whose variant could not be launched, and say so once."""
-        if self._pin is not None:
-            raise error
-        warnings.warn(
-            f"{self._subject.name}: {entry.variant} failed, the reference serves "
-            f"instead: {error}",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+    def _failed(self, entry: Entry, args: tuple[Any, ...], error: Exception) -> Any:
+        """Serve a call whose variant raised by the reference."""
+        return cast(Any, self._instead(entry, error).direct)(*args)
+
+    def _instead(self, entry: Entry, error: Exception) -> Entry:
+        """
+        Return the reference for a call whose variant raised, and count it so.
+
+        A Python int that no machine integer holds is a matter of that call alone; a
+        variant that can't be launched gives way for good, and this is said once.
+        """
         residency = "host" if entry.filling is None else "device"
         served = reference_entry(self.reference, residency, fallback=True)
+        if entry.variant == served.variant:  # Another thread's call has failed before.
+            return served
+        launched = isinstance(error, OverflowError)
+        if not launched and self._pin is not None:
+            raise error
+        if not launched:
+            warnings.warn(
+                f"{self._subject.name}: {entry.variant} failed, the reference serves "
+                f"instead: {error}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         with self._lock:
-            for key, one in list(self._entries.items()):
-                if one is entry:
-                    self._tally.retire(entry)
-                    self._entries[key] = served
-        return cast(Any, served.direct)(*args)
+            self._tally.add(entry, -1)
+            self._tally.add(served, 1)
+            if not launched:
+                self._tally.retire(entry)
+                entry.give_way(cast(Any, served.direct))
+        return served
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
-        if entry.filling is not None:
-            check_device_out(out, entry.shape, entry.dtype)
-            return entry.filling(*args, out)
-        names = self._subject.parameters
-        if entry.run is None:
-            return into_reference(names, entry, args, out)
-        check_out(names, args, out, entry.shape, entry.dtype)
+        """Run an entry into `out`."""
         try:
-            return entry.run(*args, out)
-        except OverflowError:  # A Python int that no machine integer holds.
-            served = reference_entry(self.reference, "host", fallback=True)
-            return into_reference(names, served, args, out)
+            return self._filled(entry, args, out)
+        except (OverflowError, EngineError) as error:
+            return self._filled(self._instead(entry, error), args, out)
+
+    def _filled(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
+        filling, run, names = entry.filling, entry.run, self._subject.parameters
+        if filling is not None:
+            check_device_out(out, entry.shape, entry.dtype)
+            return filling(*args, out)
+        if run is None:
+            return into_reference(names, entry, args, out)
+        if entry.guard is None:
+            entry.guard = guard_of(run, args, entry.shape, entry.dtype)
+        done = entry.guard(*args, out=out)
+        if done is None:
+            check_out(names, args, out, entry.shape, entry.dtype)
+            done = run(*args, out)
+        return done

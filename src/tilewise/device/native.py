@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any
 
 from tilewise.device.forking import watch_forks
+from tilewise.device.functions import function
 from tilewise.errors import EngineError
 
 __all__ = [
@@ -33,11 +34,11 @@ __all__ = [
 ]
 
 ENTRY = "tilewise_call"
-METH_FASTCALL = 0x80
 SYMBOLS = (
     "PyFloat_AsDouble", "PyLong_AsLongLong", "PyErr_Occurred", "Py_IncRef",
     "PyEval_SaveThread", "PyEval_RestoreThread", "PyObject_IsTrue",
-    "PyBytes_FromStringAndSize",
+    "PyBytes_FromStringAndSize", "PyObject_Vectorcall", "PyErr_ExceptionMatches",
+    "PyErr_Clear", "Py_DecRef",
 )  # fmt: skip
 
 
@@ -286,15 +287,6 @@ def undefined(code: bytes) -> list[str]:
     return names
 
 
-class MethodDef(ctypes.Structure):
-    """Python's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int), ("doc", ctypes.c_char_p),
-    )  # fmt: skip
-
-
 KEPT: list[Any] = []
 """What loaded code needs to stay alive for as long as the process."""
 
@@ -361,13 +353,19 @@ def prepare_llvm() -> None:
 
 def builtin(engine: Any, entry: str) -> Callable[..., Any]:
     """Make a Python function of an entry; EngineError where there is none."""
+    return function(address_of(engine, entry))
+
+
+def address_of(engine: Any, entry: str) -> int:
+    """Return where an entry is for as long as the process lives."""
     engine.finalize_object()
-    address = engine.get_function_address(entry)
+    address: int = engine.get_function_address(entry)
     if not address:
         raise EngineError(f"the native code has no entry {entry}")
-    definition = MethodDef(b"run", address, METH_FASTCALL, None)
-    make = ctypes.pythonapi.PyCMethod_New
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 4
-    KEPT.append((engine, definition))
-    call: Callable[..., Any] = make(ctypes.addressof(definition), None, None, None)
-    return call
+    KEPT.append(engine)
+    return address
+
+
+def code_address(ir: str, entry: str) -> int:
+    """Compile IR in this process and return where its function is."""
+    return address_of(execution_engine(ir), entry)

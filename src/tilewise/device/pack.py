@@ -39,6 +39,12 @@ NUMBERS = (
 SINGLETONS = (None, True, False)
 
 
+def tag(dtype: np.dtype[Any]) -> int:
+    """Return the word that stands for a plain dtype: its marks and its number."""
+    marks = (dtype.kind, dtype.char, dtype.byteorder)
+    return sum(ord(mark) << 8 * at for at, mark in enumerate(marks)) | dtype.num << 32
+
+
 def pack_python(*args: Any) -> bytes | None:
     """
     Return a key of the arguments' forms, or None where one has no key.
@@ -53,9 +59,7 @@ def pack_python(*args: Any) -> bytes | None:
             dtype = arg.dtype
             if dtype.num not in PLAIN or arg.ndim > MAX_NDIM:
                 return None
-            marks = (dtype.kind, dtype.char, dtype.byteorder)
-            tag = sum(ord(mark) << 8 * at for at, mark in enumerate(marks))
-            words += (tag | dtype.num << 32, arg.ndim | arg.flags.aligned << 32)
+            words += (tag(dtype), arg.ndim | arg.flags.aligned << 32)
             words += (*arg.shape, *arg.strides)
         elif kind in NUMBERS:
             words.append(id(kind))

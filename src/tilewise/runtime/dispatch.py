@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.device.host import device_number
 from tilewise.errors import EngineError
 
-__all__ = ["Dispatcher", "Entry", "Key", "python_key", "run_entry", "static_key"]
+__all__ = ["Dispatcher", "Entry", "Key", "python_key", "static_key"]
 
 Key = bytes | tuple[Any, ...]
 NUMBERS = (int, float, complex)
@@ -29,13 +29,14 @@ class Entry:
 
     `run(*args, out)` fills `out`, which has `shape` and `dtype`; without it
     `direct(*args)` serves the call: the reference, or a call on a device, whose
-    `filling` fills a device `out`. `fallback` says that nothing else could serve;
-    `saving_us` is what a call saves over the reference, as it was measured.
+    `filling` fills a device `out`. `guard(*args, out=out)` checks and runs natively,
+    or returns None where Python must look closer. `fallback` says that nothing else
+    could serve; `saving_us` is what a call saves over the reference, as measured.
     """
 
     __slots__ = (
-        "count", "direct", "dtype", "fallback", "filling", "run", "saving_us", "shape",
-        "variant",
+        "count", "direct", "dtype", "fallback", "filling", "guard", "run", "saving_us",
+        "shape", "variant",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +52,13 @@ class Entry:
         self.shape, self.dtype, self.count = shape, dtype, 0
         self.fallback, self.saving_us = fallback, 0.0
         self.filling: Callable[..., Any] | None = None
+        self.guard: Callable[..., Any] | None = None
+
+    def give_way(self, reference: Callable[..., Any]) -> None:
+        """Let the reference serve from now on."""
+        self.direct = reference
+        self.run = self.filling = None
+        self.variant, self.fallback, self.saving_us = "reference", True, 0.0
 
 
 class Dispatcher:
@@ -80,12 +88,8 @@ class Dispatcher:
             if run is None:
                 return entry.direct(*args)  # type: ignore[misc]
             return run(*args, np.empty(entry.shape, entry.dtype))
-        except OverflowError:  # A Python int that no machine integer holds.
-            return self.reference(*args)
-        except EngineError as error:
+        except (OverflowError, EngineError) as error:
             return self._failed(entry, args, error)
-
-    reference: Callable[..., Any]
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         raise TypeError("a subclass says what to do")
@@ -93,7 +97,7 @@ class Dispatcher:
     def _miss(self, args: tuple[Any, ...], out: Any) -> Any:
         raise TypeError("a subclass says what to do")
 
-    def _failed(self, entry: Entry, args: tuple[Any, ...], error: EngineError) -> Any:
+    def _failed(self, entry: Entry, args: tuple[Any, ...], error: Exception) -> Any:
         raise TypeError("a subclass says what to do")
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
@@ -124,16 +128,6 @@ def python_key(args: Sequence[Any]) -> tuple[Any, ...] | None:
         else:
             return None
     return tuple(key)
-
-
-def run_entry(entry: Entry, args: Sequence[Any], reference: Any) -> Any:
-    """Run an entry into a new array; `reference` takes ints that no machine holds."""
-    if entry.run is None:
-        return entry.direct(*args)  # type: ignore[misc]
-    try:
-        return entry.run(*args, np.empty(entry.shape, entry.dtype))
-    except OverflowError:
-        return reference(*args)
 
 
 def static_key(value: Any) -> tuple[Any, ...]:

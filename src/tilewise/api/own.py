@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from tilewise.runtime.dispatch import Key
 from tilewise.runtime.question import Subject
 
 __all__ = ["OwnVariants", "axes_key", "checked_axes", "user_method"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def checked_axes(axes: Any, parameters: Sequence[str]) -> tuple[Axis, ...]:
@@ -53,6 +55,19 @@ class OwnVariants:
     def _clear(self) -> None:
         raise TypeError("a kernel says what its entries are")
 
+    @overload
+    def variant(self, function: F, /) -> F: ...
+    @overload
+    def variant(
+        self,
+        function: None = None,
+        /,
+        *,
+        where: str = "any",
+        valid: Callable[..., Any] | None = None,
+        isolated: bool = True,
+        **lists: Sequence[Any],
+    ) -> Callable[[F], F]: ...
     def variant(
         self,
         function: Any = None,
@@ -61,7 +76,7 @@ class OwnVariants:
         where: str = "any",
         valid: Callable[..., Any] | None = None,
         isolated: bool = True,
-        **lists: Sequence[Any],
+        **lists: Any,
     ) -> Any:
         """
         Add a variant of the user's own that competes for this kernel's calls.
@@ -82,16 +97,16 @@ class OwnVariants:
         May be used at any time and in any module; calls after it race it. Returns the
         function unchanged. Raises ArgumentError saying what is allowed.
         """
-        if function is None:
-            return lambda f: self.variant(
-                f, where=where, valid=valid, isolated=isolated, **lists
+
+        def add(given: Any) -> Any:
+            method = user_method(
+                self._subject, given, lists, where=where, valid=valid, isolated=isolated
             )
-        method = user_method(
-            self._subject, function, lists, where=where, valid=valid, isolated=isolated
-        )
-        self._subject.user.methods[method.name] = method
-        self._clear()
-        return function
+            self._subject.user.methods[method.name] = method
+            self._clear()
+            return given
+
+        return add if function is None else add(function)
 
 
 def user_method(

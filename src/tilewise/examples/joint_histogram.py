@@ -49,7 +49,7 @@ def serial() -> Callable[..., Any]:
     """Compile one loop over the samples."""
     from numba import njit
 
-    @njit(nogil=True)
+    @njit(nogil=True)  # type: ignore[untyped-decorator]
     def count(x: Any, y: Any, bins: int) -> Any:
         counts = np.zeros((bins, bins), np.int64)
         for i in range(x.size):
@@ -70,7 +70,7 @@ def parallel() -> Callable[..., Any]:
     """Compile a loop for each thread, which counts in a histogram of its own."""
     from numba import get_num_threads, njit, prange
 
-    @njit(parallel=True, nogil=True)
+    @njit(parallel=True, nogil=True)  # type: ignore[untyped-decorator]
     def count(x: Any, y: Any, bins: int) -> Any:
         threads = get_num_threads()
         counts = np.zeros((threads, bins, bins), np.int64)
@@ -175,7 +175,7 @@ def on_gpu() -> Any:
     """Compile the histogram in global memory with numba.cuda."""
     from numba import cuda
 
-    @cuda.jit
+    @cuda.jit  # type: ignore[untyped-decorator]
     def count(x: Any, y: Any, counts: Any) -> None:
         for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
             cuda.atomic.add(counts, (x[i], y[i]), 1)

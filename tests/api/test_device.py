@@ -11,6 +11,9 @@ import pytest
 from tilewise import ArgumentError, EngineError, tuned_kernel
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
+from tilewise.engines.cuda_cpp.engine import CudaCppEngine
+from tilewise.model.variant import Variant
+from tilewise.runtime import resolve
 from tilewise.runtime.dispatch import python_key
 from tilewise.runtime.process import resolver
 from tilewise.runtime.question import ask
@@ -62,6 +65,23 @@ def test_nothing_is_decided_on_the_emulated_device() -> None:
     told = dense.explain(*args)
     assert (0, "none") == (dense.stats.tunings, told.grade)
     assert "numba_cuda/global" == str(told.variant)
+
+
+def test_a_device_that_is_no_emulated_one_is_tuned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Variants race the reference on the device, and calls follow the decision."""
+    monkeypatch.setattr(resolve, "on_emulated", lambda problem: False)
+    variant = Variant("cuda_cpp", "naive")
+    monkeypatch.setattr(CudaCppEngine, "variants", lambda *args: (variant,))
+    only = tuned_kernel(engines=["cuda_cpp"], budget_s=0.05)
+    dense, args = only(lambda x, w, b: np.maximum(x @ w + b, 0)), inputs()
+    result = dense(*on_device(args))
+    told = dense.explain(*on_device(args))
+    assert (1, "measured") == (dense.stats.tunings, told.grade)
+    status = {c.variant: (c.status, c.timing.protocol.clock) for c in told.candidates}
+    assert ("measured", "cuda_event") == status[variant]
+    np.testing.assert_allclose(result.get(), dense.reference(*args), rtol=1e-5)
 
 
 @pytest.mark.parametrize("pin", ["numba_cuda/shared tile=8 rows=1", "cuda_cpp/naive"])

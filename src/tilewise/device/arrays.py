@@ -19,7 +19,7 @@ from tilewise.errors import ArgumentError
 if TYPE_CHECKING:
     from tilewise.device.emulator.device import EmulatedDevice
 
-__all__ = ["EmulatedArray", "Flags"]
+__all__ = ["EmulatedArray", "Flags", "extent"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -52,7 +52,7 @@ class EmulatedArray:
         self.device, self.buffer = device, buffer
         self.shape, self.dtype, self.offset = shape, np.dtype(dtype), offset
         self.strides = _c_strides(shape, self.dtype) if strides is None else strides
-        low, high = _extent(self.shape, self.strides, self.dtype.itemsize)
+        low, high = extent(self.shape, self.strides, self.dtype.itemsize)
         if self.size and (offset + low < 0 or offset + high > buffer.nbytes):
             raise ArgumentError(
                 f"an array of shape {shape} and dtype {self.dtype} does not fit into "
@@ -109,7 +109,7 @@ class EmulatedArray:
         """Return the elements in place, as the host's view of device memory."""
         if not self.size:
             return np.empty(self.shape, self.dtype)
-        low, high = _extent(self.shape, self.strides, self.dtype.itemsize)
+        low, high = extent(self.shape, self.strides, self.dtype.itemsize)
         raw = self.device.bytes_at(self.address + low, high - low)
         return np.ndarray(self.shape, self.dtype, raw, -low, self.strides)
 
@@ -187,7 +187,7 @@ def _c_strides(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def _extent(
+def extent(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
 ) -> tuple[int, int]:
     """Return the lowest and one past the highest byte offset of the elements."""

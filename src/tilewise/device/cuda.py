@@ -157,11 +157,18 @@ class CudaDevice:
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise EngineError(f"out of device memory: {error}") from error
 
-    def array(self, buffer: Buffer, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
-        """Return a CuPy array over a buffer, in C order."""
+    def array(
+        self,
+        buffer: Buffer,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+    ) -> Any:
+        """Return a CuPy array over a buffer."""
         memory = self._cupy.cuda.UnownedMemory(buffer.address, buffer.nbytes, buffer)
-        pointer = self._cupy.cuda.MemoryPointer(memory, 0)
-        return self._cupy.ndarray(tuple(shape), dtype, pointer)
+        pointer = self._cupy.cuda.MemoryPointer(memory, offset)
+        return self._cupy.ndarray(tuple(shape), dtype, pointer, strides)
 
     def copy_in(
         self, target: Argument, source: Array, stream: Stream | None = None

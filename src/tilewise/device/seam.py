@@ -175,8 +175,19 @@ class Device(Protocol):
     def allocate(self, nbytes: int) -> Buffer:
         """Return uninitialised memory; EngineError when there is not enough."""
 
-    def array(self, buffer: Buffer, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
-        """Return the device's own array type over a buffer, in C order."""
+    def array(
+        self,
+        buffer: Buffer,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+    ) -> Any:
+        """
+        Return the device's own array type over a buffer.
+
+        `strides` and `offset` are in bytes; None is C order.
+        """
 
     def copy_in(
         self,

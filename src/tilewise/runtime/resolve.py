@@ -12,11 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tilewise.build.build import Counts, Workshop
-from tilewise.device.chosen import chosen_device
-from tilewise.device.views import gpu
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError, SettingError
 from tilewise.model.axes import Posed
@@ -49,7 +45,7 @@ from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
 
 if TYPE_CHECKING:  # Measuring is rare: a warm process never loads the tuner.
-    from tilewise.tuner.contest import Case, Contestant
+    from tilewise.tuner.contest import Contestant
 
 __all__ = ["Resolver"]
 
@@ -222,6 +218,7 @@ class Resolver:
 
         Returns the decision, or None where only the reference applies.
         """
+        from tilewise.runtime.case import case_of
         from tilewise.tuner import isolate
         from tilewise.tuner.planner import decide
 
@@ -288,35 +285,3 @@ class Resolver:
 def on_emulated(problem: Posed) -> bool:
     """Say whether a problem's arrays live on the emulated device."""
     return problem.residency == "device" and current().device == "emulated"
-
-
-def case_of(question: Question, problem: Posed) -> Case:
-    """Put a question as a case for the tuner."""
-    from tilewise.tuner.contest import Case
-
-    subject = question.subject
-    case = Case(
-        args=question.args,
-        reference=subject.function,
-        wider=None,
-        shape=(),
-        dtype=np.dtype(np.uint8),
-        depth=0,
-        tolerance=subject.options.tolerance,
-        point=problem.point,
-        bound=bool(problem.constants),
-        wait=waiting(problem),
-        fills=isinstance(problem, Problem),
-    )
-    if not isinstance(problem, Problem):
-        return case
-    dtype = np.dtype(problem.spec.dtype)
-    return replace(case, shape=problem.shape, dtype=dtype, depth=problem.k)
-
-
-def waiting(problem: Posed) -> Callable[[], object]:
-    """Return what waits for the calls of a problem to be done."""
-    if problem.residency == "host":
-        return int
-    device = gpu(problem.device) if problem.device else chosen_device()
-    return int if device is None else device.synchronize

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.device.views import device_copy
 from tilewise.engines.base import Run
 from tilewise.model.decision import Point
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
+from tilewise.tuner.bench import Bench
 
 __all__ = ["Case", "Contestant", "Run", "filling", "returning"]
 
@@ -48,7 +50,8 @@ class Case:
     `tolerance` replaces the bound on the error: a number (relative and absolute), a
     pair (relative, absolute), or a callable of (actual, expected). A `bound` case is
     timed with its constants prepared, as a bound kernel runs it. `wait` returns when a
-    device has done what calls gave it.
+    device has done what calls gave it. A case with a `bench` is run there, on copies
+    of `args`, which are host arrays.
     """
 
     args: tuple[Any, ...]
@@ -62,6 +65,7 @@ class Case:
     bound: bool = False
     wait: Callable[[], object] = int
     fills: bool = True
+    bench: Bench | None = None
 
 
 def filling(case: Case) -> Contestant:
@@ -90,7 +94,10 @@ def returning(
             raise TypeError(
                 f"it returns {form[1]} {form[0]}, the function {out.dtype} {out.shape}"
             )
-        out[...] = result
+        if isinstance(out, np.ndarray):
+            out[...] = result
+        else:
+            device_copy(out, result)
         return out
 
     run = fill if fills else function

@@ -49,7 +49,7 @@ def examine(
                 Verdict("right"),
                 sampler(contestant, case, rules.clock, rules.cache),
             )
-        elif contestant.isolated:
+        elif contestant.isolated and case.bench is None:  # CUDA does not survive forks.
             verdict, sample = apart(contestant, exam, rules, limits, closing)
         else:
             verdict = verify(contestant.run, case, exam)

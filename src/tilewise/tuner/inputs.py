@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["GUARD_BYTES", "Guarded", "guarded", "is_plain", "makers"]
+__all__ = ["ALIGNMENT", "GUARD_BYTES", "Guarded", "guarded", "is_plain", "makers"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -11,18 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 
+from tilewise.device.views import device_empty, is_device_array
 from tilewise.engines.base import bound_run
 from tilewise.model.measurement import Protocol, Timing
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
+from tilewise.tuner.bench import placed
 from tilewise.tuner.clock import WALL, Clock
 from tilewise.tuner.contest import Case, Contestant
-from tilewise.tuner.inputs import guarded, is_plain
+from tilewise.tuner.inputs import Guarded, guarded, is_plain
 from tilewise.tuner.isolate import Lost
 from tilewise.tuner.rule import Standing, standing
 from tilewise.tuner.stats import median_interval
@@ -132,10 +135,12 @@ def caller(
 ) -> Callable[..., Any]:
     """Return what a user's call comes to: a function, or an output and a run."""
     if contestant.variant == REFERENCE:
-        return case.reference
+        return case.bench.reference if case.bench else case.reference
     if contestant.direct is not None:
         return contestant.direct
-    shape, dtype, empty = case.shape, case.dtype, np.empty
+    shape, dtype = case.shape, case.dtype
+    like = next((arg for arg in args if is_device_array(arg)), None)
+    empty = np.empty if like is None else partial(device_empty, like)
     run = bound_run(contestant.run, args) if case.bound else contestant.run
 
     def call(*args: Any) -> Any:
@@ -151,13 +156,19 @@ def sampler(
     turns = [copies(case) for _ in range(rotation(case, cache))]
     # Lazy: what fails to bind fails in its lane.
     sets = cycle((caller(contestant, case, args), args) for args in turns)
-    read, wait = clock.read, case.wait
+    read, wait, bench = clock.read, case.wait, case.bench
 
     def sample(calls: int) -> float:
         taken = [next(sets) for _ in range(calls)]
+
+        def each() -> None:
+            for call, args in taken:
+                call(*args)
+
+        if bench is not None:
+            return bench.time_ns(each, taken[0][1])
         begun = read()
-        for call, args in taken:
-            call(*args)
+        each()
         wait()
         return read() - begun
 
@@ -166,7 +177,11 @@ def sampler(
 
 def copies(case: Case) -> tuple[Any, ...]:
     """Copy a case's arrays in their layouts: a contestant cannot spoil the caller's."""
-    return tuple(guarded(a, a).array if is_plain(a) else a for a in case.args)
+    made = [guarded(a, a) if is_plain(a) else a for a in case.args]
+    if case.bench is None:
+        return tuple(a.array if isinstance(a, Guarded) else a for a in made)
+    device = case.bench.device
+    return tuple(placed(device, a)[1] if isinstance(a, Guarded) else a for a in made)
 
 
 def rotation(case: Case, cache: str) -> int:

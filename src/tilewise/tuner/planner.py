@@ -13,6 +13,7 @@ from tilewise.model.decision import Decision, cell
 from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
+from tilewise.tuner.bench import EVENT_GRAIN_NS
 from tilewise.tuner.clock import CONTENDED, WALL, Clock
 from tilewise.tuner.contest import Case, Contestant, filling
 from tilewise.tuner.examine import Field, examine
@@ -49,7 +50,7 @@ def decide(
     entered = with_reference(case, contestants)
     kept = {c.variant: c for c in known if c.timing}
     fresh = [c for c in entered if c.variant not in kept]
-    rules = Rules(margin, clock, cache)
+    rules = Rules(margin, clock_of(case, clock), cache)
     with ExitStack() as closing:
         field = examine(case, fresh, rules, limits, closing)
         outcome = raced(field, fresh, incumbent, budget_s, rules, random)
@@ -62,6 +63,13 @@ def decide(
     decision = Decision(cell(case.point), winner, case.point, told, ties)
     loaded = outcome is not None and outcome.busy > CONTENDED
     return replace(decision, contended=loaded, made_utc=now(), provenance=provenance)
+
+
+def clock_of(case: Case, clock: Clock) -> Clock:
+    """Return the clock of a race: on a bench the device's events take the time."""
+    if case.bench is None:
+        return clock
+    return replace(clock, name="cuda_event", grain_ns=EVENT_GRAIN_NS)
 
 
 def now() -> str:

@@ -171,7 +171,11 @@ def seated(run: Run, case: Case, args: tuple[Any, ...], poison: int) -> Sitting:
     if not case.fills:
         found = run(*own)
         return Sitting(own, sealed, output, poison, found, found)
-    return Sitting(own, sealed, output, poison, run(*own, output.array), output.array)
+    if case.bench is None:
+        found = run(*own, output.array)
+    else:
+        found = case.bench.carried(run, own, sealed, output)
+    return Sitting(own, sealed, output, poison, found, output.array)
 
 
 def changes_input(sittings: list[Sitting]) -> str:

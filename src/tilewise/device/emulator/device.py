@@ -218,10 +218,16 @@ class EmulatedDevice:
             return EmulatedBuffer(self.arena, self.arena.allocate(nbytes, name))
 
     def array(
-        self, buffer: Buffer, shape: Sequence[int], dtype: np.dtype[Any]
+        self,
+        buffer: Buffer,
+        shape: Sequence[int],
+        dtype: np.dtype[Any],
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
     ) -> EmulatedArray:
-        """Return the emulated array over a buffer, in C order."""
-        return EmulatedArray(self, buffer, tuple(shape), np.dtype(dtype))
+        """Return the emulated array over a buffer."""
+        steps = None if strides is None else tuple(strides)
+        return EmulatedArray(self, buffer, tuple(shape), np.dtype(dtype), steps, offset)
 
     def copy_in(
         self, target: Argument, source: Array, stream: Stream | None = None

@@ -37,11 +37,17 @@ def reduced_f4(y: Any) -> Any:
 
 def reduced_f8(y: Any) -> Any:
     """Return n and e^r - 1 for y = n ln 2 + r, |y| < 2000 (a rational form in r)."""
+    n, r = remainder_f8(y)
+    return n, rational_f8(r)
+
+
+def remainder_f8(y: Any) -> Any:
+    """Return n and r for y = n ln 2 + r."""
     shifted = y * f8(1.4426950408889634073599) + f8(6755399441055744.0)
     n = shifted - f8(6755399441055744.0)
     r = y - n * f8(6.93145751953125e-1)
     r = r - n * f8(1.42860682030941723212e-6)
-    return i8(f8(shifted).view(np.int64) - i8(0x4338000000000000)), rational_f8(r)
+    return i8(f8(shifted).view(np.int64) - i8(0x4338000000000000)), r
 
 
 def rational_f8(r: Any) -> Any:
@@ -136,56 +142,60 @@ def expm1_f8(x: Any) -> Any:
 
 
 def tanh_f4(x: Any) -> Any:
-    """Return tanh: a polynomial below 0.625, else 1 - 2 / (e^2|x| + 1)."""
-    a = abs(x)
-    q = x * x
-    p = f4(-5.70498872745e-3)
-    p = p * q + f4(2.06390887954e-2)
-    p = p * q + f4(-5.37397155531e-2)
-    p = p * q + f4(1.33314422036e-1)
-    p = p * q + f4(-3.33332819422e-1)
-    near = x if q == f4(0.0) else p * q * x + x
-    far = f4(1.0) - f4(2.0) / (exp_f4(a + a) + f4(1.0))
-    far = -far if x < f4(0.0) else far
-    return near if not a >= f4(0.625) else far
+    """
+    Return tanh |x| = E / (E + 2) with E = e^2|x| - 1 = 2^n v + (2^n - 1).
+
+    What E + 2 loses is made good where E < 2; beyond, it does not show.
+    """
+    n, v = reduced_f4(clamped(abs(x) * f4(2.0), f4(0.0), f4(20.0)))
+    a = i4((n + i4(127)) << i4(23)).view(np.float32)
+    e = a * v + (a - f4(1.0))
+    down = e + f4(2.0)
+    y = e / down
+    lost = (down - f4(2.0)) - e
+    y = y + y * (lost * f4(0.5)) if down < f4(4.0) else y
+    sign = f4(x).view(np.int32) & i4(-0x80000000)
+    return i4(f4(y).view(np.int32) | sign).view(np.float32)
 
 
 def tanh_f8(x: Any) -> Any:
-    """Return tanh: Cephes' rational form below 0.625; see `tanh_f4`."""
-    a = abs(x)
-    q = x * x
-    p = f8(-9.64399179425052238628e-1)
-    p = p * q + f8(-9.92877231001918586564e1)
-    p = p * q + f8(-1.61468768441708447952e3)
-    d = q + f8(1.12811678491632931402e2)
-    d = d * q + f8(2.23548839060100448583e3)
-    d = d * q + f8(4.84406305325125486048e3)
-    near = x if q == f8(0.0) else x + x * q * (p / d)
-    far = f8(1.0) - f8(2.0) / (exp_f8(a + a) + f8(1.0))
-    far = -far if x < f8(0.0) else far
-    return near if not a >= f8(0.625) else far
+    """Return tanh; see `tanh_f4`. The rational form serves |x| up to 1/4."""
+    y = clamped(abs(x) * f8(2.0), f8(0.0), f8(40.0))
+    near = y < f8(0.5)
+    n, r = remainder_f8(y)
+    n, v = i8(0) if near else n, rational_f8(y if near else r)
+    a = i8((n + i8(1023)) << i8(52)).view(np.float64)
+    e = a * v + (a - f8(1.0))
+    down = e + f8(2.0)
+    y = e / down
+    lost = (down - f8(2.0)) - e
+    y = y + y * (lost * f8(0.5)) if down < f8(4.0) else y
+    sign = f8(x).view(np.int64) & i8(-0x8000000000000000)
+    return i8(f8(y).view(np.int64) | sign).view(np.float64)
 
 
 def expit_f4(x: Any) -> Any:
-    """1 / (1 + e^-x), without overflow, with the digits that e^r = 1 + v loses."""
+    """1 / (1 + e^-x), without overflow, with the digits lost by both sums."""
     n, v = reduced_f4(clamped(-abs(x), f4(-104.0), f4(0.0)))
     e = v + f4(1.0)
-    lost = v - (e - f4(1.0))
-    down = f4(1.0) + scaled_f4(e, n)
+    small = scaled_f4(e, n)
+    down = small + f4(1.0)
+    lost = (v - (e - f4(1.0))) * (f4(1.0) - v)
+    lost = lost - (small - (down - f4(1.0))) * (f4(1.5) - f4(0.5) * down)
     q = e / down
-    q = q + q * lost * (f4(1.0) - v)
-    return f4(1.0) / down if x >= f4(0.0) else scaled_f4(q, n)
+    return f4(1.0) / down if x >= f4(0.0) else scaled_f4(q + q * lost, n)
 
 
 def expit_f8(x: Any) -> Any:
-    """1 / (1 + e^-x), without overflow, with the digits that e^r = 1 + v loses."""
+    """1 / (1 + e^-x); see `expit_f4`."""
     n, v = reduced_f8(clamped(-abs(x), f8(-746.0), f8(0.0)))
     e = v + f8(1.0)
-    lost = v - (e - f8(1.0))
-    down = f8(1.0) + scaled_f8(e, n)
+    small = scaled_f8(e, n)
+    down = small + f8(1.0)
+    lost = (v - (e - f8(1.0))) * (f8(1.0) - v)
+    lost = lost - (small - (down - f8(1.0))) * (f8(1.5) - f8(0.5) * down)
     q = e / down
-    q = q + q * lost * (f8(1.0) - v)
-    return f8(1.0) / down if x >= f8(0.0) else scaled_f8(q, n)
+    return f8(1.0) / down if x >= f8(0.0) else scaled_f8(q + q * lost, n)
 
 
 def erf_f4(x: Any) -> Any:

@@ -32,6 +32,8 @@ __all__ = [
     "with_scalars",
 ]
 
+PRODUCT_BYTES = 1 << 22
+"""What is held of a product that stands apart from the result."""
 PANEL_BYTES = 1 << 20
 """What one thread packs of w at a time: as much as its second-level cache holds."""
 MAX_CHUNK = 512
@@ -66,9 +68,10 @@ def with_scalars(call: Run, spec: Spec) -> Run:
 def after_blas(call: Run, problem: Problem, threads: int) -> Run:
     """Put NumPy's product before the compiled pass, in `out` where it fits there."""
     spec, matmul, prelude = problem.spec, np.matmul, prelude_of(problem.spec)
-    x_at, w_at, dtype = spec.x.position, spec.w.position, spec.product_dtype
-    inside, finish = in_place(problem), spread(call, threads)
-    if inside and threads == 1 and prelude is None and not (spec.x.view or spec.w.view):
+    if not in_place(problem):
+        return over_rows(call, spec, prelude, threads)
+    x_at, w_at = spec.x.position, spec.w.position
+    if threads == 1 and prelude is None and not (spec.x.view or spec.w.view):
 
         def plain(*args: Any) -> Any:
             matmul(args[x_at], args[w_at], out=args[-1])
@@ -77,29 +80,56 @@ def after_blas(call: Run, problem: Problem, threads: int) -> Run:
         return plain
 
     def general(*args: Any) -> Any:
+        out = args[-1]
         x, w = viewed_array(spec.x, args[x_at]), viewed_array(spec.w, args[w_at])
-        extra = prelude(args) if prelude is not None else []
-        if inside:
-            matmul(x, w, out=args[-1])
-        else:
-            extra.append(matmul(x, w, out=np.empty((x.shape[0], w.shape[1]), dtype)))
-        finish((*args, *extra), args[-1].shape[0])
-        return args[-1]
+        matmul(x, w, out=out)
+        if prelude is not None:
+            args = (*args, *prelude(args))
+        if threads == 1:
+            return call(*args)
+        run_tiles(
+            lambda tile: call(*args, *tile), parts(out.shape[0], threads), threads
+        )
+        return out
 
     return general
 
 
-def spread(call: Run, threads: int) -> Callable[[tuple[Any, ...], int], Any]:
-    """Call for all rows at once, or for parts of them in several threads."""
-    if threads == 1:
-        return lambda args, rows: call(*args)
+def over_rows(call: Run, spec: Spec, prelude: Prelude | None, threads: int) -> Run:
+    """
+    Put NumPy's product of some rows at a time before the pass over them.
 
-    def finish(args: tuple[Any, ...], rows: int) -> None:
-        step = max(1, -(-rows // (2 * threads)))
-        tiles = [(lo, min(lo + step, rows)) for lo in range(0, rows, step)]
-        run_tiles(lambda tile: call(*args, *tile), tiles, threads)
+    For a product that does not fit in `out`, whose dtype differs: no more of it is
+    held than PRODUCT_BYTES, or a hundred rows.
+    """
+    size = np.dtype(spec.product_dtype).itemsize
 
-    return finish
+    def run(*args: Any) -> Any:
+        m, n = args[-1].shape
+        x = viewed_array(spec.x, args[spec.x.position])
+        w = viewed_array(spec.w, args[spec.w.position])
+        extra = prelude(args) if prelude is not None else []
+        height = max(100, PRODUCT_BYTES // max(size * n, 1))
+        product = np.empty((min(height, m), n), spec.product_dtype)
+        for lo in range(0, m, height):
+            hi = min(lo + height, m)
+            np.matmul(x[lo:hi], w, out=product[: hi - lo])
+
+            def work(tile: tuple[int, ...], lo: int = lo) -> None:
+                own = product[tile[0] - lo :]
+                call(*args, *extra, own, *tile)
+
+            run_tiles(work, parts(hi - lo, threads, lo), threads)
+        return args[-1]
+
+    return run
+
+
+def parts(rows: int, threads: int, first: int = 0) -> list[tuple[int, int]]:
+    """Cut rows into two parts for each thread, or leave them whole for one."""
+    step = max(1, -(-rows // (2 * threads))) if threads > 1 else max(rows, 1)
+    end = first + rows
+    return [(lo, min(lo + step, end)) for lo in range(first, end, step)]
 
 
 @dataclass(frozen=True, slots=True)

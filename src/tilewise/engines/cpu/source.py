@@ -98,8 +98,9 @@ def kernel_for(problem: Problem, method: str, block: Block) -> Kernel:
     Write the kernel of a method for a problem.
 
     A call passes the user's arguments, `out`, the computed scalars, and then: the
-    product where it is not in `out` ("blas_serial", "blas_parallel"); the first and
-    the one past the last row ("blas_parallel"); workspace and rows, columns, and
+    product of the rows at hand where it is not in `out` ("blas_serial",
+    "blas_parallel"); the first and the one past the last row (the same, but for
+    "blas_serial" in `out`); workspace and rows, columns, and
     columns of a chunk ("packed"), or the packed w for workspace's panels ("bound").
     """
     out = problem.spec.arity
@@ -113,7 +114,7 @@ def kernel_for(problem: Problem, method: str, block: Block) -> Kernel:
     uses_blas = method.startswith("blas")
     if uses_blas:
         product = product_of(problem, signature)
-        rows(signature, method == "blas_parallel", out)
+        rows(signature, method == "blas_parallel" or not in_place(problem), out)
         body = whole(problem, rendered, product)
     else:
         factors(problem, signature)
@@ -190,7 +191,7 @@ def product_of(problem: Problem, signature: Signature) -> str:
         return "out[i * outr + {column}]"
     dtype = problem.spec.product_dtype
     signature.array("product", dtype, signature.place(), (0, 1))
-    return "product[i * productr + j]"
+    return "product[(i - lo) * productr + j]"
 
 
 def rows(signature: Signature, part: bool, out: int) -> None:

@@ -89,6 +89,14 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def retune(session: nox.Session) -> None:
+    """Measure all kernels of the named packages, as in `-- tilewise.examples`."""
+    session.install(".")
+    for package in session.posargs:
+        session.run("tilewise", "retune", package)
+
+
+@nox.session(default=False)
 def emulate(session: nox.Session) -> None:
     """Run the heavy tests of the emulated device."""
     pytest(session, "-n", "auto", "-m", "emulate")

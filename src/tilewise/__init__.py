@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewise.api.program_cache import ProgramCache
     from tilewise.api.raw import RawKernel
     from tilewise.api.report import Report, report
+    from tilewise.api.retune import Discovery, RetuneReport, discover, retune_all
     from tilewise.build.code_version import code_version
     from tilewise.device.fingerprint import hw_fingerprint
     from tilewise.device.host import array_location
@@ -44,12 +45,14 @@ __all__ = [
     "ArgumentError",
     "BoundKernel",
     "DecisionStore",
+    "Discovery",
     "Emulation",
     "EngineError",
     "Explanation",
     "ProgramCache",
     "RawKernel",
     "Report",
+    "RetuneReport",
     "SettingError",
     "StoreWarning",
     "TilewiseError",
@@ -59,12 +62,14 @@ __all__ = [
     "UnsupportedOp",
     "array_location",
     "code_version",
+    "discover",
     "emulate",
     "errors",
     "hw_fingerprint",
     "provenance",
     "provenance_changed",
     "report",
+    "retune_all",
     "tuned_kernel",
     "tuning",
 ]
@@ -74,20 +79,24 @@ __all__ = [
 HOMES = {
     "BoundKernel": "tilewise.api.bound",
     "DecisionStore": "tilewise.api.decision_store",
+    "Discovery": "tilewise.api.retune",
     "Emulation": "tilewise.api.emulate",
     "Explanation": "tilewise.api.explain",
     "ProgramCache": "tilewise.api.program_cache",
     "RawKernel": "tilewise.api.raw",
     "Report": "tilewise.api.report",
+    "RetuneReport": "tilewise.api.retune",
     "TuneReport": "tilewise.api.explain",
     "TunedKernel": "tilewise.api.kernel",
     "array_location": "tilewise.device.host",
     "code_version": "tilewise.build.code_version",
+    "discover": "tilewise.api.retune",
     "emulate": "tilewise.api.emulate",
     "hw_fingerprint": "tilewise.device.fingerprint",
     "provenance": "tilewise.device.provenance",
     "provenance_changed": "tilewise.device.provenance",
     "report": "tilewise.api.report",
+    "retune_all": "tilewise.api.retune",
     "tuned_kernel": "tilewise.api.decorator",
     "tuning": "tilewise.runtime.mode",
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tilewise.api.kernel import TunedKernel
+from tilewise.api.own import check_maker, stated_sizes
 from tilewise.errors import ArgumentError
 from tilewise.runtime.question import Options
 
@@ -29,6 +30,7 @@ def tuned_kernel(
     budget_s: float = 1.0,
     axes: Mapping[str, Callable[..., int]] | None = None,
     make_inputs: Callable[..., Any] | None = None,
+    sizes: Sequence[Mapping[str, int] | tuple[int, int, int]] = (),
 ) -> Callable[[Callable[P, R]], TunedKernel[P, R]]: ...
 def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     """
@@ -39,7 +41,8 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     `precision` is "strict", "tf32" or "fast"; `tolerance` replaces the error bound
     (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool); `name`
     is how the kernel is listed; `budget_s` bounds the measuring of one problem, in
-    seconds.
+    seconds; `sizes` are those that `tune()` and `tilewise retune` measure where none
+    are given or decided: (m, n, k), or mappings by axis.
 
     `axes` makes any function a kernel: it maps names to functions of the arguments
     that return the sizes by which variants are chosen. The function is never traced;
@@ -75,6 +78,7 @@ def checked_options(
     budget_s: float = 1.0,
     axes: Any = None,
     make_inputs: Any = None,
+    sizes: Sequence[Any] = (),
 ) -> Callable[[Callable[..., Any]], tuple[str, Options]]:
     """Check a decorator's options; returns function -> (name, options)."""
     for option, value, allowed in (
@@ -87,15 +91,11 @@ def checked_options(
         raise ArgumentError(f"engines={engines!r}: give a list of names")
     if not budget_s > 0:
         raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
-    if make_inputs is not None and (axes is None or not callable(make_inputs)):
-        raise ArgumentError(
-            f"make_inputs={make_inputs!r}: give a function of the sizes by axis, with "
-            "axes="
-        )
     if signature is not None and axes is not None:
         raise ArgumentError("signature= is for products: a kernel with axes= has none")
+    check_maker(axes, make_inputs)
     options = Options(
         signature, tuple(engines), tune, precision, tolerance, float(budget_s), axes,
-        make_inputs,
+        stated_sizes(axes, sizes), make_inputs,
     )  # fmt: skip
     return lambda f: (name or named(f), options)

@@ -219,7 +219,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         Takes the kernel's arguments, or `shapes`, a list of (m, n, k) for which
         arguments are made by a signature: the one given, the decorator's, or one
         that is assumed, which the report says; `sizes` are mappings of a kernel's own
-        axes instead, for which its `make_inputs` makes them. Inputs are never written,
+        axes instead, for which its `make_inputs` makes them. Without any it takes the
+        sizes that the decorator states. Inputs are never written,
         outputs are
         poisoned, so a variant that leaves an element unwritten is rejected. What is
         decided already is measured again only with `force`. `budget_s` bounds measuring

@@ -15,7 +15,14 @@ from tilewise.runtime.axes import Axis, axis_of, form_of
 from tilewise.runtime.dispatch import Key
 from tilewise.runtime.question import Subject
 
-__all__ = ["OwnVariants", "axes_key", "checked_axes", "user_method"]
+__all__ = [
+    "OwnVariants",
+    "axes_key",
+    "check_maker",
+    "checked_axes",
+    "stated_sizes",
+    "user_method",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,6 +40,30 @@ def checked_axes(axes: Any, parameters: Sequence[str]) -> tuple[Axis, ...]:
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentError(f"axes has the name {name!r}: give an identifier")
     return tuple(axis_of(name, axes[name], parameters) for name in axes)
+
+
+def check_maker(axes: Any, make_inputs: Any) -> None:
+    """Raise ArgumentError when what makes arguments is no function, or has no axes."""
+    if make_inputs is not None and (axes is None or not callable(make_inputs)):
+        raise ArgumentError(
+            f"make_inputs={make_inputs!r}: give a function of the sizes by axis, with "
+            "axes="
+        )
+
+
+def stated_sizes(axes: Any, sizes: Any) -> tuple[Mapping[str, int], ...]:
+    """Return the sizes that a decorator states, by axis."""
+    names = tuple(axes or "mnk")
+    found = list(sizes) if isinstance(sizes, Iterable) else [sizes]
+    for at, one in enumerate(found):
+        if isinstance(one, tuple) and len(one) == len(names):
+            found[at] = dict(zip(names, one, strict=True))
+        elif not isinstance(one, Mapping) or set(one) != set(names):
+            raise ArgumentError(
+                f"sizes has {one!r}: give sizes of {', '.join(names)}, as in "
+                f"{dict.fromkeys(names, 64)}"
+            )
+    return tuple(found)
 
 
 def axes_key(subject: Subject) -> Callable[..., Key]:

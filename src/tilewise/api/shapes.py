@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewise.device.chosen import chosen_device
+from tilewise.device.views import gpu
 from tilewise.errors import ArgumentError
 from tilewise.model.spec import Operand, Spec
 from tilewise.model.trace import ArgForm
@@ -200,9 +201,9 @@ def normal_inputs(
     )
 
 
-def on_device(value: Any) -> Any:
-    """Copy an array to the device that is in use; other values are themselves."""
-    device = chosen_device()
+def on_device(value: Any, number: int = 0) -> Any:
+    """Copy an array to the device in use, or another GPU; other values stay."""
+    device = gpu(number) if number else chosen_device()
     if device is None:
         raise ArgumentError(
             "residency='device': there is no CUDA device here; TILEWISE_DEVICE="

@@ -34,6 +34,8 @@ def tune(
     progress: bool | None,
 ) -> TuneReport:
     """Measure a kernel's arguments or shapes and report; see `TunedKernel.tune`."""
+    if not args and shapes is None and sizes is None:
+        sizes = subject.options.sizes or None
     problems = checked_tuning(args, shapes, sizes, budget_s)
     error = forbidden(subject.options.tune)
     if error is not None:

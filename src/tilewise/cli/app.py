@@ -14,6 +14,7 @@ from tilewise.cli.build import build
 from tilewise.cli.cache import cache
 from tilewise.cli.load import kernels_of, one_kernel, sizes_of
 from tilewise.cli.report import report
+from tilewise.cli.retune import retune
 from tilewise.cli.show import show
 from tilewise.cli.tables import Debug, Json, printed
 from tilewise.errors import TilewiseError
@@ -31,6 +32,7 @@ app.add_typer(cache, name="cache")
 app.command()(build)
 app.command()(show)
 app.command()(report)
+app.command()(retune)
 Count = Annotated[int, typer.Option(min=1)]
 Residency = Annotated[str, typer.Option(help="host or device.")]
 Signature = Annotated[

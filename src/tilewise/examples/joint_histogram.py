@@ -33,6 +33,7 @@ def make_inputs(n_samples: int, joint_size: int) -> tuple[Any, Any, int]:
 @tuned_kernel(
     axes={"n_samples": lambda x: x.size, "joint_size": lambda bins: bins * bins},
     make_inputs=make_inputs,
+    sizes=[(500, 100), (20_000, 100), (20_000, 4096), (1_000_000, 100)],
 )
 def joint_histogram(x: Any, y: Any, bins: int) -> Any:
     """

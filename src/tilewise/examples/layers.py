@@ -17,7 +17,10 @@ from tilewise.api.decorator import tuned_kernel
 __all__ = ["Network", "layer", "residuals"]
 
 
-@tuned_kernel(signature="(m,k),(k,n),(n),()->(m,n)")
+@tuned_kernel(
+    signature="(m,k),(k,n),(n),()->(m,n)",
+    sizes=[(1, 32, 64), (1797, 32, 64), (1797, 10, 32)],  # of a network for the digits
+)
 def layer(x: Any, w: Any, b: Any, activation: str = "relu") -> Any:
     """
     Compute one dense layer: (m, k) @ (k, n) + (n), then the activation.
@@ -34,7 +37,7 @@ def layer(x: Any, w: Any, b: Any, activation: str = "relu") -> Any:
     return z
 
 
-@tuned_kernel(signature="(m,k),(k),(),(m),()->(m)")
+@tuned_kernel(signature="(m,k),(k),(),(m),()->(m)", sizes=[(442, 1, 10)])
 def residuals(x: Any, w: Any, intercept: Any, y: Any, scale: float = 1.0) -> Any:
     """Compute scaled residuals of a linear model: (y - (x @ w + intercept)) * scale."""
     return (y - (x @ w + intercept)) * scale

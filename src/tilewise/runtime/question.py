@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,7 @@ class Options:
     tolerance: Any = None
     budget_s: float = 1.0
     axes: Any = None
+    sizes: tuple[Mapping[str, int], ...] = ()
     make_inputs: Callable[..., Any] | None = None
 
 

@@ -75,11 +75,11 @@ def test_ctrl_c_keeps_what_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
 
     settled, calls = tuning.settled, []
 
-    def stopped(*args: Any) -> Any:
+    def stopped(*args: Any, **options: Any) -> Any:
         calls.append(args)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return settled(*args)
+        return settled(*args, **options)
 
     monkeypatch.setattr(tuning, "settled", stopped)
     report = tuned()

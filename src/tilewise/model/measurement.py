@@ -53,8 +53,8 @@ class Candidate:
     or run), "wrong" (verification), or "not tried" (budget); `reason` says why in
     words and `timing` is there when it was measured. `compile_ms` is counted
     apart from measuring; `error` is the largest error against the wider
-    reference, in units of the bound (<= 1 is right). `version` is that of a user's
-    code, whose figures hold for no other.
+    reference, in units of the bound (<= 1 is right). `version` identifies the
+    code: its figures hold for no other.
     """
 
     variant: Variant

@@ -11,7 +11,14 @@ from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 
-__all__ = ["judged", "reasons", "serving", "stale_fields", "why_undecided"]
+__all__ = [
+    "changed_fields",
+    "judged",
+    "reasons",
+    "serving",
+    "stale_fields",
+    "why_undecided",
+]
 
 REGRET_LIMIT = 0.03
 """An extrapolated decision serves under tune="off" up to this expected loss."""
@@ -25,11 +32,17 @@ def stale_fields(
     decision: Decision, now: Provenance
 ) -> dict[str, tuple[str | None, str | None]]:
     """Return the versions that changed since a decision and matter to it."""
-    if not decision.provenance:
-        return {}
-    changed = provenance_changed(decision.provenance, now)
     raced = (c for c in decision.candidates if c.status != "rejected")
-    engines = {c.variant.engine for c in raced}
+    return changed_fields({c.variant.engine for c in raced}, decision.provenance, now)
+
+
+def changed_fields(
+    engines: set[str], then: Provenance, now: Provenance
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return the versions that changed and matter to some engines."""
+    if not then:
+        return {}
+    changed = provenance_changed(then, now)
     if engines <= {"reference", "cpu"}:
         return {n: both for n, both in changed.items() if n in CPU_FIELDS}
     return changed

@@ -65,7 +65,7 @@ def loaded(
         if variant == REFERENCE or problem is None:
             break
         try:
-            run, _ = resolver.prepared(variant, problem, tally.built)
+            run = resolver.prepared(variant, problem, tally.built).run
             if problem.constants:
                 run = bound_run(run, question.args)
         except EngineError as error:

@@ -23,8 +23,7 @@ __all__ = [
     "own_contestant",
     "pinned_own",
     "survey_own",
-    "unseen_by",
-    "with_versions",
+    "unraced",
 ]
 
 
@@ -39,30 +38,26 @@ def survey_own(
         if reason is None:
             able.append(variant)
         else:
-            unable.append(Candidate(variant, "rejected", reason))
+            version = subject.version(variant.method)
+            unable.append(Candidate(variant, "rejected", reason, version=version))
     return able, unable
 
 
-def unseen_by(
+def unraced(
     decision: Decision | None, subject: Subject, able: Iterable[Variant]
-) -> set[Variant]:
-    """Return the user's variants that came or changed since a decision was made."""
+) -> tuple[set[Variant], set[Variant]]:
+    """
+    Return who did not race for a decision, and whose code has changed since.
+
+    A kernel that allows more engines than the one that was decided, and a variant that
+    a user adds, have not raced.
+    """
     if decision is None:
-        return set()
+        return set(), set()
     seen = {c.variant: c.version for c in decision.candidates}
-    own = [v for v in able if v.engine == "user"]
-    return {v for v in own if seen.get(v) != subject.version(v.method)}
-
-
-def with_versions(decision: Decision, subject: Subject) -> Decision:
-    """Return a decision that says of which code the figures of own variants are."""
-    candidates = tuple(
-        replace(c, version=subject.version(c.variant.method))
-        if c.variant.engine == "user"
-        else c
-        for c in decision.candidates
-    )
-    return replace(decision, candidates=candidates)
+    fresh = {v for v in able if v not in seen}
+    own = [v for v in able if v.engine == "user" and v in seen]
+    return fresh, {v for v in own if seen[v] != subject.version(v.method)}
 
 
 def matching(pin: Variant, known: Iterable[Variant]) -> list[Variant]:
@@ -93,7 +88,8 @@ def own_contestant(variant: Variant, subject: Subject, problem: Posed) -> Contes
     apart = own.methods[variant.method].isolated and variant not in own.trusted
     isolated = apart and problem.residency == "host"
     fills = isinstance(problem, Problem)
-    return returning(variant, own.bare(variant), fills, isolated)
+    entered = returning(variant, own.bare(variant), fills, isolated)
+    return replace(entered, version=subject.version(variant.method))
 
 
 def own_call(

@@ -31,6 +31,9 @@ from tilewise.runtime.dispatch import NUMBERS, is_static, static_key
 
 __all__ = ["Options", "Question", "Subject", "arg_form", "ask", "residency_of"]
 
+TOLERANCE = "tolerance="
+"""Where a subject keeps the code version of a tolerance; no method is named so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -107,6 +110,20 @@ class Subject:
         code = code_version(self.function)
         return short_hash(("axes kernel 1", self.name, code, axes, right), 64)
 
+    @property
+    def tolerance(self) -> str:
+        """What identifies the tolerance: its numbers, or a function's code version."""
+        free = self.options.tolerance
+        if not callable(free):
+            pair = free if isinstance(free, (tuple, list)) else (free, free)
+            return "" if free is None else " ".join(repr(float(one)) for one in pair)
+        from tilewise.build.code_version import code_version
+
+        with self.lock:
+            if TOLERANCE not in self.versions:
+                self.versions[TOLERANCE] = f"by code {code_version(free)[:16]}"
+            return self.versions[TOLERANCE]
+
     def spec(self, forms: tuple[ArgForm, ...]) -> Spec | str:
         """Trace and match once per combination of forms; a str says why not."""
         key = tuple((f.kind, f.dtype, f.ndim, static_key(f.value)) for f in forms)
@@ -174,6 +191,7 @@ def ask(
         device=device,
         constants=constants,
         precision=subject.options.precision,
+        tolerance=subject.tolerance,
     )
     if isinstance(posed, str):
         return Question(subject, args, residency, spec, reason=posed)

@@ -2,7 +2,7 @@
 The one miss path: from a question to the resolution that a call acts on.
 
 `look` reads what is decided and changes nothing: `explain` prints what it returns.
-`settle` measures what `look` found undecided; then `look` is asked again.
+What it finds undecided is measured (settle.py, race.py); then it is asked again.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from tilewise.build.build import Counts, Workshop
-from tilewise.engines.base import Run
+from tilewise.build.build import Counts, Prepared, Workshop
 from tilewise.errors import EngineError, SettingError
 from tilewise.model.axes import Posed
-from tilewise.model.decision import Decision, DecisionTable, TableKey
+from tilewise.model.decision import Decision, TableKey
 from tilewise.model.fold import folded_run
 from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.problem import Problem
@@ -32,22 +30,17 @@ from tilewise.runtime.judge import (
 from tilewise.runtime.mode import mode_of
 from tilewise.runtime.own import (
     matching,
-    own_contestant,
     pinned_own,
     survey_own,
-    unseen_by,
-    with_versions,
+    unraced,
 )
 from tilewise.runtime.question import Question
-from tilewise.runtime.tables import Tables, measurement_rows
+from tilewise.runtime.tables import Tables
 from tilewise.settings import current
 from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
 
-if TYPE_CHECKING:  # Measuring is rare: a warm process never loads the tuner.
-    from tilewise.tuner.contest import Contestant
-
-__all__ = ["Resolver"]
+__all__ = ["Resolver", "on_emulated"]
 
 
 @dataclass(slots=True)
@@ -140,18 +133,18 @@ class Resolver:
             )
         decision = self.decision(problem)
         mode = mode_of(question)
-        unseen = unseen_by(decision, question.subject, able)
-        decision = serving(decision, {REFERENCE, *able} - unseen)
+        fresh, changed = unraced(decision, question.subject, able)
+        decision = serving(decision, {REFERENCE, *able} - changed)
         if decision is None:
             reason = why_undecided(mode) + self.elsewhere(problem)
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
         resolution = judged(decision, problem, mode, tuple(unable))
-        if unseen and mode != "off":
-            told = ", ".join(map(str, sorted(unseen)))
+        if fresh | changed and mode != "off":
+            told = ", ".join(map(str, sorted(fresh | changed)))
             reason = f"{told} came or changed since: the next call measures again"
-            return replace(resolution, variant=REFERENCE, grade="none", reason=reason)
+            return replace(resolution, grade="none", reason=reason)
         return self.aged(resolution, mode)
 
     def elsewhere(self, problem: Posed) -> str:
@@ -210,76 +203,11 @@ class Resolver:
         """Return the stored decision for a problem, from memory or the store."""
         return self.tables.find(self.key(problem), problem.point)
 
-    def settle(
-        self, question: Question, counts: Counts, budget_s: float | None = None
-    ) -> Decision | None:
-        """
-        Measure every applicable variant at a question's arguments and keep it.
-
-        Returns the decision, or None where only the reference applies.
-        """
-        from tilewise.runtime.case import case_of
-        from tilewise.tuner import isolate
-        from tilewise.tuner.planner import decide
-
-        problem = question.problem
-        if problem is None:
-            return None
-        able, unable = self.candidates(question, problem)
-        if not able or on_emulated(problem):
-            return None
-        contestants: list[Contestant] = []  # The reference joins by itself.
-        for variant in able:
-            made = self.enter(variant, question, problem, counts)
-            if isinstance(made, Candidate):
-                unable.append(made)
-            else:
-                contestants.append(made)
-        known = self.decision(problem)
-        decision = decide(
-            case_of(question, problem),
-            contestants,
-            unable,
-            known.variant if known else None,
-            question.subject.options.budget_s if budget_s is None else budget_s,
-            limits=isolate.LIMITS,
-            provenance=self.provenance_of(),
-        )
-        decision = with_versions(decision, question.subject)
-        self.keep(question, problem, decision)
-        return decision
-
-    def enter(
-        self, variant: Variant, question: Question, problem: Posed, counts: Counts
-    ) -> Contestant | Candidate:
-        """Build a variant for the race, or say why it could not be built."""
-        from tilewise.tuner.contest import Contestant
-        from tilewise.tuner.watch import tell
-
-        if not isinstance(problem, Problem) or variant.engine == "user":
-            return own_contestant(variant, question.subject, problem)
-        tell("building", variant)
-        try:
-            run, build_ms = self.prepared(variant, problem, counts)
-        except EngineError as error:
-            return Candidate(variant, "failed", str(error))
-        return Contestant(variant, run, build_ms)
-
-    def prepared(
-        self, variant: Variant, problem: Problem, counts: Counts
-    ) -> tuple[Run, float]:
-        """Return a variant's run for the caller's shapes, and its build's ms."""
+    def prepared(self, variant: Variant, problem: Problem, counts: Counts) -> Prepared:
+        """Return a variant's run for the caller's shapes, and how it was made."""
         made = self.workshop.prepare(variant, problem, counts)
         run = folded_run(made.run, problem.spec, problem.fold, problem.shape)
-        return run, made.build_ms
-
-    def keep(self, question: Question, problem: Posed, decision: Decision) -> None:
-        """Keep a decision with its measurements, where writing is allowed on disk."""
-        key, writes = self.key(problem), mode_of(question) != "off"
-        table = DecisionTable(key, question.subject.name, (decision,))
-        self.tables.keep(table, writes=writes)
-        if writes:
-            self.store_of().add_rows(measurement_rows(key, decision))
+        return replace(made, run=run)
 
 
 def on_emulated(problem: Posed) -> bool:

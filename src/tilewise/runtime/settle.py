@@ -72,8 +72,11 @@ def settled(
         resolution = resolver.look(question)  # Another may have decided it by now.
         if not mine or not (force or wants_tuning(question, resolution)):
             return resolution, mine
+        from tilewise.runtime.race import measured  # A warm process never measures.
+
         begun = time.perf_counter()
-        if resolver.settle(question, tally.built, budget_s) is not None:
+        done = measured(resolver, question, tally.built, force=force, budget_s=budget_s)
+        if done is not None:
             tally.tunings += 1
         tally.tuning_ms += 1e3 * (time.perf_counter() - begun)
         return resolver.look(question), True

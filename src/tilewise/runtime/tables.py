@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from tilewise.model.decision import (
     Decision,
     DecisionTable,
-    MeasurementRow,
     Point,
     TableKey,
     is_inside,
@@ -22,7 +18,7 @@ from tilewise.store.decisions import Join
 from tilewise.store.merge import by_age, merge_tables
 from tilewise.store.stack import Store
 
-__all__ = ["Tables", "measurement_rows"]
+__all__ = ["Tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +109,3 @@ def without(own: DecisionTable | None, table: DecisionTable) -> DecisionTable | 
         d for d in own.decisions if not any(is_inside(d.region, r) for r in regions)
     )
     return replace(own, decisions=left) if left else None
-
-
-def measurement_rows(key: TableKey, decision: Decision) -> list[MeasurementRow]:
-    """Return what was measured for a decision as rows that are never changed."""
-    writer = f"{platform.node()} {os.getpid()} {time.monotonic_ns()}"
-    return [
-        MeasurementRow(
-            key, decision.point, c, decision.provenance, writer, decision.made_utc
-        )
-        for c in decision.candidates
-        if c.timing is not None
-    ]

@@ -25,7 +25,8 @@ class Contestant:
 
     `compile_ms` is what building it took; an `isolated` one may crash, so that it is
     verified and timed in a worker process. `direct(*args)` is what a call without an
-    output comes to, where that is not `run` on a new one.
+    output comes to, where that is not `run` on a new one. `version` identifies the
+    code: figures of another do not hold for it.
     """
 
     variant: Variant
@@ -33,6 +34,7 @@ class Contestant:
     compile_ms: float = 0.0
     isolated: bool = False
     direct: Callable[..., Any] | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,11 @@ def decide(
 
     `contestants` come the simplest first. The reference always races, is never judged,
     and wins where nothing else is right. An incumbent (without one the reference)
-    stays unless beaten by the margin. `rejected` go into the decision as they are;
-    contestants among `known`, figures of this case that hold, are not run again.
+    stays unless beaten by the margin. `rejected` go into the decision as they are; who
+    is among `known`, figures of this case and code, is not run again.
     """
     entered = with_reference(case, contestants)
-    kept = {c.variant: c for c in known if c.timing}
+    kept = holding(known, entered)
     fresh = [c for c in entered if c.variant not in kept]
     rules = Rules(margin, clock_of(case, clock), cache)
     with ExitStack() as closing:
@@ -59,10 +59,21 @@ def decide(
     winner, ties = compared(candidates, incumbent, margin)
     if outcome is not None and not kept:
         winner, ties = outcome.winner, outcome.ties
-    told = (*candidates, *rejected)
-    decision = Decision(cell(case.point), winner, case.point, told, ties)
+    decision = Decision(
+        cell(case.point), winner, case.point, (*candidates, *rejected), ties
+    )
     loaded = outcome is not None and outcome.busy > CONTENDED
     return replace(decision, contended=loaded, made_utc=now(), provenance=provenance)
+
+
+def holding(
+    known: Sequence[Candidate], entered: Sequence[Contestant]
+) -> dict[Variant, Candidate]:
+    """Return the figures that are of the code that enters."""
+    versions = {c.variant: c.version for c in entered}
+    return {
+        c.variant: c for c in known if c.timing and versions.get(c.variant) == c.version
+    }
 
 
 def clock_of(case: Case, clock: Clock) -> Clock:
@@ -117,8 +128,9 @@ def written(
             status = "failed" if lane.failed else "measured" if timing else "not tried"
             reason = lane.reason or ("" if timing else "not tried (budget)")
         found[variant] = Candidate(
-            variant, status, reason, timing, contestant.compile_ms, verdict.error
-        )
+            variant, status, reason, timing, contestant.compile_ms, verdict.error,
+            contestant.version,
+        )  # fmt: skip
     return found
 
 

@@ -31,7 +31,7 @@ from tilewise.runtime.judge import changed_fields
 from tilewise.runtime.mode import mode_of
 from tilewise.runtime.own import own_contestant
 from tilewise.runtime.question import Question
-from tilewise.runtime.resolve import Resolver, on_emulated
+from tilewise.runtime.resolve import Resolver
 from tilewise.tuner import isolate
 from tilewise.tuner.clock import CONTENDED
 from tilewise.tuner.contest import Case, Contestant
@@ -96,7 +96,7 @@ def measured(
 def entrants(resolver: Resolver, question: Question, counts: Counts) -> Entrants | None:
     """Build all who can serve a question; None where only the reference can."""
     problem = question.problem
-    if problem is None or on_emulated(problem):
+    if problem is None:
         return None
     able, unable = resolver.candidates(question, problem)
     if not able:

@@ -40,7 +40,7 @@ from tilewise.settings import current
 from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
 
-__all__ = ["Resolver", "on_emulated"]
+__all__ = ["Resolver"]
 
 
 @dataclass(slots=True)

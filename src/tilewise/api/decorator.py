@@ -30,7 +30,7 @@ def tuned_kernel(
     budget_s: float = 1.0,
     axes: Mapping[str, Callable[..., int]] | None = None,
     make_inputs: Callable[..., Any] | None = None,
-    sizes: Sequence[Mapping[str, int] | tuple[int, int, int]] = (),
+    sizes: Sequence[Mapping[str, int] | tuple[int, ...]] = (),
 ) -> Callable[[Callable[P, R]], TunedKernel[P, R]]: ...
 def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     """
@@ -42,7 +42,7 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool); `name`
     is how the kernel is listed; `budget_s` bounds the measuring of one problem, in
     seconds; `sizes` are those that `tune()` and `tilewise retune` measure where none
-    are given or decided: (m, n, k), or mappings by axis.
+    are given or decided: tuples in the order of (m, n, k) or of the axes, or mappings.
 
     `axes` makes any function a kernel: it maps names to functions of the arguments
     that return the sizes by which variants are chosen. The function is never traced;

@@ -246,7 +246,7 @@ def wishes(subject: Subject) -> list[Wish]:
         for decision in table.decisions
         if tuple(axis for axis, _ in decision.point) == axes
     }
-    stored = [(dict(point), dtype) for point, dtype in found]
+    stored: list[Wish] = [(dict(point), dtype) for point, dtype in found]
     return stored or [(sizes, "float32") for sizes in subject.options.sizes]
 
 

@@ -97,6 +97,22 @@ def test_a_cuda_variant_counts_what_numpy_counts(variant: str, data: str) -> Non
     np.testing.assert_array_equal(found.get(), joint_histogram.reference(x, y, BINS))
 
 
+@pytest.mark.usefixtures("_emulated")
+def test_cuda_variants_are_verified_and_timed_on_the_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were the emulated device's times worth something, the race would be this."""
+    from tilewise.runtime import resolve
+
+    monkeypatch.setattr(resolve, "on_emulated", lambda problem: False)
+    x, y = map(on_device, make_inputs(300, 16)[:2])
+    joint_histogram.tune(x, y, 4, budget_s=0.1)
+    told = {str(c.variant): c for c in joint_histogram.explain(x, y, 4).candidates}
+    shared = told["user/cuda_shared block_size=128"]
+    assert ("measured", "cuda_event") == (shared.status, shared.timing.protocol.clock)
+    assert "takes arguments on the host" in told["user/numba_serial"].reason
+
+
 def test_the_numba_cuda_kernel_is_clean_on_the_emulated_device() -> None:
     """Its PTX counts what NumPy counts and the sanitizer finds nothing."""
     pytest.importorskip("numba.cuda")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from tilewise.device.chosen import chosen_device
-from tilewise.device.views import device_of, gpu, is_device_array
+from tilewise.device.views import device_of, is_device_array
 from tilewise.model.axes import Posed
 from tilewise.model.problem import Problem
 from tilewise.runtime.on_device import reference_on
@@ -32,13 +30,11 @@ def case_of(question: Question, problem: Posed) -> Case:
         tolerance=subject.options.tolerance,
         point=problem.point,
         bound=bool(problem.constants),
-        wait=waiting(problem),
         fills=isinstance(problem, Problem),
     )
-    if not isinstance(problem, Problem):
-        return case
-    dtype = np.dtype(problem.spec.dtype)
-    case = replace(case, shape=problem.shape, dtype=dtype, depth=problem.k)
+    if isinstance(problem, Problem):
+        dtype = np.dtype(problem.spec.dtype)
+        case = replace(case, shape=problem.shape, dtype=dtype, depth=problem.k)
     return on_bench(case) if problem.residency == "device" else case
 
 
@@ -49,11 +45,3 @@ def on_bench(case: Case) -> Case:
         on_host_alike(device, arg) if is_device_array(arg) else arg for arg in case.args
     )
     return replace(case, args=args, bench=Bench(device, reference_on(case.reference)))
-
-
-def waiting(problem: Posed) -> Callable[[], object]:
-    """Return what waits for the calls of a problem to be done."""
-    if problem.residency == "host":
-        return int
-    device = gpu(problem.device) if problem.device else chosen_device()
-    return int if device is None else device.synchronize

@@ -43,22 +43,26 @@ class Bench:
         run: Callable[..., Any],
         args: tuple[Any, ...],
         guards: Mapping[int, Guarded],
-        output: Guarded,
+        output: Guarded | None = None,
     ) -> Any:
         """
         Run on the device and bring back all bytes, those of the guards too.
 
-        Returns what the run returned: `output.array` where that is its output.
+        Returns what the run returned: `output.array` where that is its output. Without
+        an output the run fills none.
         """
         there = {at: placed(self.device, guard) for at, guard in guards.items()}
-        whole, out = placed(self.device, output)
+        outs = [placed(self.device, output)] if output else []
         own = [there[at][1] if at in there else arg for at, arg in enumerate(args)]
-        returned = run(*own, out)
+        returned = run(*own, *(out for _, out in outs))
         self.device.synchronize()
         for at, (memory, _) in there.items():
             self.device.copy_out(guards[at].buffer, memory)
-        self.device.copy_out(output.buffer, whole)
-        return output.array if returned is out else returned
+        for whole, out in outs:
+            assert output is not None
+            self.device.copy_out(output.buffer, whole)
+            returned = output.array if returned is out else returned
+        return returned
 
     def time_ns(self, calls: Callable[[], object], args: tuple[Any, ...]) -> float:
         """Return the nanoseconds between events around calls, on their stream."""

@@ -46,14 +46,12 @@ class Case:
     precision from the same arguments, and is None where the reference itself, given
     wider arguments, does. `shape` and `dtype` are the result's; where a case is not
     one that `fills` an output, contestants return whatever the reference does. `depth`
-    is the length
-    k of its dot products; 0 says that there are none, and then only the caller's
-    arguments are tried, since others may break what the function assumes.
+    is the length k of its dot products; 0 says that there are none, and then only the
+    caller's arguments are tried, since others may break what the function assumes.
     `tolerance` replaces the bound on the error: a number (relative and absolute), a
     pair (relative, absolute), or a callable of (actual, expected). A `bound` case is
-    timed with its constants prepared, as a bound kernel runs it. `wait` returns when a
-    device has done what calls gave it. A case with a `bench` is run there, on copies
-    of `args`, which are host arrays.
+    timed with its constants prepared, as a bound kernel runs it. A case with a `bench`
+    is run there, on copies of `args`, which are host arrays.
     """
 
     args: tuple[Any, ...]
@@ -65,7 +63,6 @@ class Case:
     tolerance: object = None
     point: Point = ()
     bound: bool = False
-    wait: Callable[[], object] = int
     fills: bool = True
     bench: Bench | None = None
 

@@ -156,7 +156,7 @@ def sampler(
     turns = [copies(case) for _ in range(rotation(case, cache))]
     # Lazy: what fails to bind fails in its lane.
     sets = cycle((caller(contestant, case, args), args) for args in turns)
-    read, wait, bench = clock.read, case.wait, case.bench
+    read, bench = clock.read, case.bench
 
     def sample(calls: int) -> float:
         taken = [next(sets) for _ in range(calls)]
@@ -169,7 +169,6 @@ def sampler(
             return bench.time_ns(each, taken[0][1])
         begun = read()
         each()
-        wait()
         return read() - begun
 
     return sample

@@ -168,14 +168,13 @@ def seated(run: Run, case: Case, args: tuple[Any, ...], poison: int) -> Sitting:
     own = tuple(copies[i].array if i in copies else a for i, a in enumerate(args))
     sealed = {i: copy.sealed() for i, copy in copies.items()}
     output = guarded(np.empty(case.shape, case.dtype), fill=poison).sealed()
-    if not case.fills:
-        found = run(*own)
-        return Sitting(own, sealed, output, poison, found, found)
+    outs = [output] if case.fills else []
     if case.bench is None:
-        found = run(*own, output.array)
+        found = run(*own, *(out.array for out in outs))
     else:
-        found = case.bench.carried(run, own, sealed, output)
-    return Sitting(own, sealed, output, poison, found, output.array)
+        found = case.bench.carried(run, own, sealed, *outs)
+    result = output.array if case.fills else found
+    return Sitting(own, sealed, output, poison, found, result)
 
 
 def changes_input(sittings: list[Sitting]) -> str:

@@ -7,6 +7,7 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 
 import pytest
 
@@ -78,3 +79,13 @@ def test_unknown_name_is_an_attribute_error():
     """A name that is not there fails as in any module."""
     with pytest.raises(AttributeError, match="has no attribute 'tuned_kernal'"):
         _ = tilewise.tuned_kernal
+
+
+def test_version_is_that_of_the_distribution():
+    """A text, also where only the source is at hand."""
+    try:
+        expected = metadata.version("tilewise")
+    except metadata.PackageNotFoundError:
+        expected = "unknown"
+
+    assert expected == tilewise.__version__

@@ -104,10 +104,22 @@ HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Load a public name from the module that defines it, once."""
+    if name == "__version__":
+        return version()
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(HOMES[name]), name)
     return value
+
+
+def version() -> str:
+    """Return the installed distribution's version; a bare checkout has none."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("tilewise")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewise.errors import SettingError
 
-__all__ = ["Settings", "current"]
+__all__ = ["Settings", "current", "origin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,12 @@ def current() -> Settings:
         device=word("TILEWISE_DEVICE", ("", "auto", "none", "emulated")) or "auto",
         num_threads=integer("TILEWISE_NUM_THREADS", 0, 1),
     )
+
+
+def origin(name: str) -> str:
+    """Return the variable that states a setting by its field's name, or "default"."""
+    variable = f"TILEWISE_{name.upper()}"
+    return variable if os.environ.get(variable) else "default"
 
 
 def path(variable: str) -> Path | None:

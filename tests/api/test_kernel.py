@@ -12,6 +12,7 @@ import pytest
 
 import tilewise
 from tilewise import ArgumentError, EngineError, SettingError, TraceError, tuned_kernel
+from tilewise.runtime.process import resolver
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +20,6 @@ def _store(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give each test a store of its own."""
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "store"))
     monkeypatch.delenv("TILEWISE_TUNE", raising=False)
-    from tilewise.runtime.process import resolver
-
     resolver().tables.clear()
     resolver().workshop.forget()
     return

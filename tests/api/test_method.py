@@ -148,3 +148,10 @@ def test_an_attribute_may_be_absent() -> None:
     full, bare = Partial(b=2.0), Partial()
     assert np.array_equal(full.forward(X), X @ full.w + 2)
     assert np.array_equal(bare.forward(X), X @ bare.w)
+
+
+def test_a_method_of_an_instance_shows_both() -> None:
+    """The kernel and whose method it is."""
+    layer = Layer(2, 3)
+    expected = f"<{Layer.forward!r} of {layer!r}>"
+    assert expected == repr(layer.forward)

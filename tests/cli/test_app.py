@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tilewise import __version__
 from tilewise.store.records import SCHEMA, frame
 
 MODULE = """
@@ -152,6 +153,8 @@ def test_demo_finds_a_nan_that_was_lost(tmp_path: Path) -> None:
         (("cache", "import", "none.tw"), "none.tw"),
         (("cache", "export", "none/all.tw"), "can't write none/all.tw"),
         (("frobnicate",), "No such command"),
+        (("tune", "mine"), "Missing option '--shapes'"),
+        (("cache",), "Missing command"),
     ],
     ids=" ".join,
 )
@@ -162,7 +165,7 @@ def test_usage_errors_are_one_line_and_exit_code_2(
     done = tilewise(project, *words)
     assert 2 == done.returncode
     assert told in done.stderr
-    assert "Traceback" not in done.stderr
+    assert ["tilewise"] == [line.split(":")[0] for line in done.stderr.splitlines()]
 
 
 def test_a_method_is_tuned_by_its_class(project: Path) -> None:
@@ -177,8 +180,9 @@ def test_a_method_is_tuned_by_its_class(project: Path) -> None:
 
 def test_debug_shows_the_traceback(project: Path) -> None:
     """--debug is for those who want to see where."""
-    done = tilewise(project, "tune", "mine:other", "--shapes", "4x4x4", "--debug")
-    assert "Traceback" in done.stderr
+    for words in (("tune", "mine:other", "--shapes", "4x4x4"),
+                  ("cache", "import", "newer.tw")):  # fmt: skip
+        assert "Traceback" in tilewise(project, *words, "--debug").stderr
 
 
 def test_tune_then_show_explain_export_and_import(project: Path) -> None:
@@ -237,11 +241,19 @@ def test_a_bundle_serves_read_only(project: Path) -> None:
 
 
 def test_info_has_the_fingerprint(tmp_path: Path) -> None:
-    """Machine, versions and settings as JSON."""
-    done = tilewise(tmp_path, "info", "--json")
+    """Machine, versions, and settings with where each comes from, as JSON."""
+    done = tilewise(tmp_path, "info", "--json", TILEWISE_ENGINES="cpu")
     found = json.loads(done.stdout)
     assert found["fingerprint"].startswith("cpu_")
     assert "numpy" in found["provenance"]
+    origins = {one["setting"]: one["from"] for one in found["settings"]}
+    assert ("TILEWISE_ENGINES", "default") == (origins["engines"], origins["device"])
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    """Printed by the command line and as an attribute."""
+    done = tilewise(tmp_path, "--version")
+    assert f"tilewise {__version__}\n" == done.stdout
 
 
 def test_verify_finds_nothing_in_a_sound_store(project: Path) -> None:

@@ -223,6 +223,24 @@ def test_the_error_shows_the_users_line_with_a_caret() -> None:
     assert "np.sort(x @ w)" == line[caret.index("^") : caret.rindex("^") + 1]
 
 
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda x, w: np.einsum("ij,jk->ik", x, w), "Write one product"),
+        (lambda x, w: np.tensordot(x, w, 1), "Write one product"),
+        (lambda x, w: (x @ w).sum(), r"kernel\(\.\.\.\)\.sum"),
+        (lambda x, w: np.mean(x @ w), r"np\.mean\(kernel\(\.\.\.\), \.\.\.\)"),
+        (lambda x, w: np.add.reduce(x @ w), r"np\.add\.reduce\(kernel"),
+        (lambda x, w: np.sort(x @ w), "Apply np.sort to the result"),
+    ],
+    ids=("einsum", "tensordot", "sum", "mean", "reduce", "sort"),
+)
+def test_an_error_says_what_to_do_instead(function: Any, told: str) -> None:
+    """A product of another spelling, a reduction, and all else have their own hint."""
+    with pytest.raises(UnsupportedOp, match=told):
+        traced(function)
+
+
 def test_a_captured_array_is_refused_by_name() -> None:
     """An array from outside could change unseen, so the kernel must take it."""
     weights = np.ones((3, 2))

@@ -9,13 +9,16 @@ from typing import Any, cast
 import numpy as np
 
 from tilewise.device.arrays import EmulatedArray
+from tilewise.engines.base import Engine
 from tilewise.errors import ArgumentError
+from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
 
 __all__ = [
     "check_device_out",
     "check_out",
     "checked_parameters",
+    "checked_pin",
     "checked_shapes",
     "checked_tuning",
     "guard_of",
@@ -97,6 +100,32 @@ def checked_tuning(
         if not isinstance(one, Mapping):
             raise ArgumentError(f"sizes has {one!r}, not a mapping of sizes by axis")
     return found
+
+
+def checked_pin(variant: Any, engines: Mapping[str, Engine]) -> Variant:
+    """
+    Return a pin as a variant.
+
+    Raises ArgumentError for text that is none, and for an engine or a method that
+    there is none of. Users' methods may come later, and a configuration may depend on
+    the problem: these are not looked at.
+    """
+    if not isinstance(variant, (str, Variant)):
+        raise ArgumentError(f"pin({variant!r}): give a variant or its text")
+    try:
+        pin = Variant.parse(variant) if isinstance(variant, str) else variant
+    except ValueError as error:
+        raise ArgumentError(f"pin({variant!r}): {error}") from None
+    if pin.engine in ("reference", "user"):
+        return pin
+    if pin.engine not in engines:
+        known = ", ".join(["reference", "user", *engines])
+        raise ArgumentError(f"pin({str(pin)!r}): the engines are {known}")
+    methods = engines[pin.engine].methods
+    if pin.method not in methods:
+        told = ", ".join(f"{pin.engine}/{method}" for method in methods)
+        raise ArgumentError(f"pin({str(pin)!r}): the methods are {told}")
+    return pin
 
 
 def check_device_out(out: Any, shape: Any, dtype: Any) -> None:

@@ -17,6 +17,7 @@ from tilewise.api.checks import (
     check_device_out,
     check_out,
     checked_parameters,
+    checked_pin,
     guard_of,
     into_reference,
 )
@@ -183,12 +184,10 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         """
         Run one variant only: "cpu/blas_serial", or with its configuration.
 
-        Raises ValueError for text that is no variant; a pinned variant that can't
-        run raises EngineError when the kernel is called.
+        Raises ArgumentError for an engine or method that there is none of; a pinned
+        variant that can't run raises EngineError when the kernel is called.
         """
-        pin = Variant.parse(variant) if isinstance(variant, str) else variant
-        if not isinstance(pin, Variant):
-            raise ArgumentError(f"pin({pin!r}): give a variant or its text")
+        pin = checked_pin(variant, self._resolver().workshop.engines)
         self._set_pin(pin)
 
     def unpin(self) -> None:
@@ -220,10 +219,9 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         arguments are made by a signature: the one given, the decorator's, or one
         that is assumed, which the report says; `sizes` are mappings of a kernel's own
         axes instead, for which its `make_inputs` makes them. Without any it takes the
-        sizes that the decorator states. Inputs are never written,
-        outputs are
-        poisoned, so a variant that leaves an element unwritten is rejected. What is
-        decided already is measured again only with `force`. `budget_s` bounds measuring
+        sizes that the decorator states. Inputs are never written, outputs are poisoned,
+        so a variant that leaves an element unwritten is rejected. What is decided
+        already is measured again only with `force`. `budget_s` bounds measuring
         (seconds a problem); compiling is counted apart. `progress` shows where it is on
         a terminal, or lines elsewhere when True. Ctrl-C keeps what is decided by then
         and the report says so. Raises SettingError naming what forbids tuning, such as

@@ -10,21 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
+import tilewise
 from tilewise.cli.build import build
 from tilewise.cli.cache import cache
 from tilewise.cli.load import kernels_of, one_kernel, sizes_of
 from tilewise.cli.report import report
 from tilewise.cli.retune import retune
 from tilewise.cli.show import show
-from tilewise.cli.tables import Debug, Json, printed
+from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.errors import TilewiseError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="tilewise",
-    help="Fused kernels from NumPy expressions, measured and remembered.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -33,6 +33,7 @@ app.command()(build)
 app.command()(show)
 app.command()(report)
 app.command()(retune)
+USAGE_ERROR: Any = typer.BadParameter.__base__  # Typer's name for it is not public.
 Count = Annotated[int, typer.Option(min=1)]
 Residency = Annotated[str, typer.Option(help="host or device.")]
 Signature = Annotated[
@@ -42,14 +43,34 @@ Signature = Annotated[
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line and exit code 2."""
+    """Run the command line; a mistake is one line and exit code 2."""
     try:
-        app()
+        raise SystemExit(app(standalone_mode=False))
     except TilewiseError as error:
         if "--debug" in sys.argv:
             raise
-        print(f"tilewise: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        told = str(error)
+    except USAGE_ERROR as error:
+        told = error.format_message().rstrip(".")
+        told += f". See {error.ctx.command_path} --help."
+    print(f"tilewise: {told}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Fused kernels from NumPy expressions, measured and remembered."""
+    if version:
+        print(f"tilewise {tilewise.__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -112,7 +133,7 @@ def info(as_json: Json = False, debug: Debug = False) -> None:
     from tilewise.device.fingerprint import hw_fingerprint
     from tilewise.device.provenance import provenance
     from tilewise.runtime.process import engines
-    from tilewise.settings import current
+    from tilewise.settings import current, origin
     from tilewise.store.stack import open_store
 
     found: dict[str, Any] = {
@@ -121,12 +142,25 @@ def info(as_json: Json = False, debug: Debug = False) -> None:
         "store": str(open_store().directory or "none"),
     }
     versions = dict(provenance())
-    settings = {k: str(v) for k, v in asdict(current()).items()}
+    settings = [
+        {"setting": name, "value": value, "from": origin(name)}
+        for name, value in asdict(current()).items()
+    ]
     if as_json:
         printed({**found, "provenance": versions, "settings": settings})
         return
     for label, value in (found | versions).items():
         print(f"{label + ':':14} {value or '-'}")
+    rows = [("setting", "value", "from")]
+    rows += [(s["setting"], setting_text(s["value"]), s["from"]) for s in settings]
+    print("\n".join(["", *aligned(rows)]))
+
+
+def setting_text(value: Any) -> str:
+    """Write a setting's value; none is a dash."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or "-"
+    return "-" if value in (None, "") else str(value)
 
 
 @app.command()

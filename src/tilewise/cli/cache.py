@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tilewise.cli.tables import Json, aligned, printed
+from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.errors import ArgumentError
 from tilewise.store.records import Fault
 from tilewise.store.stack import open_store
@@ -21,7 +21,7 @@ File = Annotated[Path, typer.Argument(help="The bundle file.")]
 
 
 @cache.command("list")
-def list_(*, as_json: Json = False) -> None:
+def list_(*, as_json: Json = False, debug: Debug = False) -> None:
     """List the compiled code that is kept, the most recently used first."""
     entries = open_store().entries()
     if as_json:
@@ -37,7 +37,7 @@ def list_(*, as_json: Json = False) -> None:
 
 
 @cache.command()
-def verify(*, as_json: Json = False) -> None:
+def verify(*, as_json: Json = False, debug: Debug = False) -> None:
     """Read every record and remove those that are damaged; 1 if there were any."""
     faults = open_store().verify()
     found = [{"key": key, "reason": fault.reason} for key, fault in faults]
@@ -50,7 +50,7 @@ def verify(*, as_json: Json = False) -> None:
 
 
 @cache.command()
-def prune(*, as_json: Json = False) -> None:
+def prune(*, as_json: Json = False, debug: Debug = False) -> None:
     """Hold the cap and remove what killed writers left behind."""
     pruned = open_store().prune()
     if as_json:
@@ -63,7 +63,7 @@ def prune(*, as_json: Json = False) -> None:
 
 
 @cache.command()
-def clear(*, as_json: Json = False) -> None:
+def clear(*, as_json: Json = False, debug: Debug = False) -> None:
     """Remove all compiled code and all decisions."""
     count = open_store().clear()
     if as_json:
@@ -73,7 +73,7 @@ def clear(*, as_json: Json = False) -> None:
 
 
 @cache.command("export")
-def export_(path: File, *, as_json: Json = False) -> None:
+def export_(path: File, *, as_json: Json = False, debug: Debug = False) -> None:
     """Write everything to one file; the same contents give the same bytes."""
     try:
         bundle = open_store().export(path)
@@ -94,7 +94,7 @@ def export_(path: File, *, as_json: Json = False) -> None:
 
 
 @cache.command("import")
-def import_(path: File, *, as_json: Json = False) -> None:
+def import_(path: File, *, as_json: Json = False, debug: Debug = False) -> None:
     """Merge a bundle file into the store; of two decisions the later stays."""
     absorbed = open_store().absorb(path)
     if isinstance(absorbed, Fault):

@@ -64,6 +64,11 @@ class Engine(Protocol):
         """The distributions whose exact versions are part of an artifact's key."""
         ...
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The engine's algorithms, the second words of its variants."""
+        ...
+
     def variants(self, problem: Problem, target: Target) -> Sequence[Variant]:
         """Return all variants, the simplest first, also those that it rejects."""
         ...

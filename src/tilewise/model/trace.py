@@ -17,6 +17,7 @@ import numpy as np
 from tilewise.errors import TraceError, UnsupportedOp
 from tilewise.model.expr import Builder, Expr, Node
 from tilewise.model.freeze import check_captures
+from tilewise.model.hints import instead_of
 from tilewise.model.ops import OPS, WEAK, Op, loop_dtypes, weak_name
 from tilewise.model.source import caret
 
@@ -75,7 +76,7 @@ def unsupported(name: str, why: str = "", instead: str = "") -> UnsupportedOp:
         caret(),
         "An epilogue computes each output element from one element of the product.\n"
         f"It may use: {allowed}, clip, astype.",
-        instead or f"Apply {name} to the result of the kernel instead.",
+        instead or instead_of(name),
     )
 
 

@@ -42,6 +42,7 @@ class CpuEngine:
 
     name = "cpu"
     toolchain = ("numba", "llvmlite")
+    methods = ("blas_serial", "blas_parallel", "small", "packed")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
         """Return the methods, the simplest first; threaded ones where threads are."""

@@ -34,6 +34,7 @@ class CudaCppEngine:
 
     name = "cuda_cpp"
     toolchain = ("cuda-core", "nvidia-cuda-nvrtc")
+    methods = ("naive", "simt")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
         """Return the methods with their configurations, the simplest first."""

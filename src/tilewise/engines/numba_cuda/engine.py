@@ -35,6 +35,7 @@ class NumbaCudaEngine:
 
     name = "numba_cuda"
     toolchain = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink")
+    methods = ("global", "shared")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
         """Return the methods with their configurations, the simplest first."""

@@ -30,6 +30,7 @@ class GlslEngine:
 
     name = "glsl"
     toolchain = ("moderngl",)
+    methods = ("plain", "shared")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
         """Return the methods with their tiles, the simplest first."""

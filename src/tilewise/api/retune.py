@@ -74,8 +74,10 @@ def discover(package: str) -> Discovery:
     failures: list[tuple[str, str]] = []
     load_below(root, failures)
     name = root.__name__
-    found = [k for k in kernels() if f"{k.__module__}.".startswith(f"{name}.")]
-    return Discovery(name, tuple(found), tuple(failures))
+    own = [k for k in kernels() if f"{k.__module__}.".startswith(f"{name}.")]
+    # Of a module that was loaded again the later kernels stand.
+    found = {id(k) if "<locals>" in k.__qualname__ else place_of(k): k for k in own}
+    return Discovery(name, tuple(found.values()), tuple(failures))
 
 
 def load_below(package: Any, failures: list[tuple[str, str]]) -> None:

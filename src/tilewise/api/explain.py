@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.api.explain_text import candidates_of, distance, explained, tuned
@@ -24,9 +24,9 @@ class Stats:
 
     `dispatches` are calls per variant; `compiles`, `artifact_hits` (from disk) and
     `memory_hits` say where code came from; `fallbacks` are calls that only the
-    reference could serve; `tunings` are problems measured. `compile_ms` and
-    `tuning_ms` are what both cost here; `saved_ms` is what the winners saved over the
-    reference, by the medians that chose them.
+    reference could serve, `reasons` those by why; `tunings` are problems measured.
+    `compile_ms` and `tuning_ms` are what both cost here; `saved_ms` is what the winners
+    saved over the reference, by the medians that chose them.
     """
 
     dispatches: Mapping[str, int]
@@ -38,6 +38,7 @@ class Stats:
     compile_ms: float = 0.0
     tuning_ms: float = 0.0
     saved_ms: float = 0.0
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +117,12 @@ def stats_of(tally: Tally) -> Stats:
         built.compiles,
         built.artifact_hits,
         built.memory_hits,
-        tally.fallbacks,
+        tally.fallbacks.total(),
         tally.tunings,
         built.compile_ms,
         tally.tuning_ms,
         tally.saved_us / 1e3,
+        dict((+tally.fallbacks).most_common()),
     )
 
 

@@ -7,6 +7,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -246,7 +247,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
 
     def _bound_entry(self, args: tuple[Any, ...], constants: tuple[int, ...]) -> Entry:
         """Resolve a bound call."""
-        question, resolver = ask(self._subject, args, constants), self._resolver()
+        question = replace(ask(self._subject, args, constants), bound=True)
+        resolver = self._resolver()
         entry, lasting = entry_for(resolver, question, self._pin, self._tally)
         if lasting:
             return entry
@@ -323,7 +325,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
 
     def _unfused(self, args: tuple[Any, ...], out: Any) -> Any:
         """Let the reference serve ints that no machine holds, measuring nothing."""
-        served = reference_entry(self.reference, "host", fallback=True)
+        why = "an int that no machine integer holds"
+        served = reference_entry(self.reference, "host", why)
         self._tally.add(served, 1)
         return self._serve(served, args, out)
 
@@ -351,7 +354,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         variant that can't be launched gives way for good, and this is said once.
         """
         residency = "host" if entry.filling is None else "device"
-        served = reference_entry(self.reference, residency, fallback=True)
+        reason = f"{entry.variant} failed: {error}"
+        served = reference_entry(self.reference, residency, reason)
         if entry.variant == served.variant:  # Another thread's call has failed before.
             return served
         launched = isinstance(error, OverflowError)
@@ -369,7 +373,7 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
             self._tally.add(served, 1)
             if not launched:
                 self._tally.retire(entry)
-                entry.give_way(cast(Any, served.direct))
+                entry.give_way(cast(Any, served.direct), reason)
         return served
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:

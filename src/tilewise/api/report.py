@@ -31,7 +31,12 @@ class Report:
             )  # fmt: skip
             saved = f"{stats.saved_ms:.2f} ms"
             rows.append((name, *map(str, counts), cost, saved, variants or "-"))
-        return "\n".join(aligned(rows)) if self.kernels else "no kernels yet"
+        why = [
+            f"{name}: {calls} calls by the reference, {reason}"
+            for name, stats in self.kernels
+            for reason, calls in stats.reasons.items()
+        ]
+        return "\n".join([*aligned(rows), *why]) if self.kernels else "no kernels yet"
 
 
 def report() -> Report:

@@ -131,6 +131,7 @@ def prepare(place: Path | None, clear: bool, device: int) -> None:
 def info(as_json: Json = False, debug: Debug = False) -> None:
     """Say what machine this is, what is installed and where things are kept."""
     from tilewise.device.fingerprint import hw_fingerprint
+    from tilewise.device.gl import gl_target
     from tilewise.device.provenance import provenance
     from tilewise.runtime.process import engines
     from tilewise.settings import current, origin
@@ -140,6 +141,7 @@ def info(as_json: Json = False, debug: Debug = False) -> None:
         "fingerprint": hw_fingerprint(),
         "engines": ", ".join(["reference", *engines()]),
         "store": str(open_store().directory or "none"),
+        "opengl": gl_target().arch or gl_target().reason,
     }
     versions = dict(provenance())
     settings = [

@@ -229,9 +229,8 @@ def chosen(
     """Return the first variant that serves, or the first of a tile size."""
     made = resolver().workshop.engines[engine]
     if not target.arch:
-        raise ArgumentError(
-            f"--engine {engine}: there is no CUDA device here; --arch builds for one"
-        )
+        more = "; --arch builds for one" if target.kind == "cuda" else ""
+        raise ArgumentError(f"--engine {engine}: {target.reason}{more}")
     every = [
         (v, made.rejects(v, problem, target)) for v in made.variants(problem, target)
     ]
@@ -281,7 +280,7 @@ def described(order: Order, epilogue: str, launches: int) -> DemoReport:
     return DemoReport(
         title="tilewise demo: a persistent cache of compiled kernels",
         device=resolver().fingerprint_of(0),
-        compute_capability=target.arch if target.kind == "cuda" else "none (CPU)",
+        compute_capability="none (CPU)" if target.kind == "cpu" else target.arch,
         cache_directory=str(resolver().store_of().directory or "none"),
         workload=f"C = {epilogue}(A @ B + bias)",
         matrix_sizes=f"A {problem.m} x {problem.k}, B {problem.k} x {problem.n}",

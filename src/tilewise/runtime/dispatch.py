@@ -30,8 +30,8 @@ class Entry:
     `run(*args, out)` fills `out`, which has `shape` and `dtype`; without it
     `direct(*args)` serves the call: the reference, or a call on a device, whose
     `filling` fills a device `out`. `guard(*args, out=out)` checks and runs natively,
-    or returns None where Python must look closer. `fallback` says that nothing else
-    could serve; `saving_us` is what a call saves over the reference, as measured.
+    or returns None where Python must look closer. `fallback` says why nothing else
+    could serve, or ""; `saving_us` is what a call saves over the reference, measured.
     """
 
     __slots__ = (
@@ -46,7 +46,7 @@ class Entry:
         shape: tuple[int, ...] = (),
         dtype: Any = None,
         direct: Callable[..., Any] | None = None,
-        fallback: bool = False,
+        fallback: str = "",
     ) -> None:
         self.variant, self.run, self.direct = variant, run, direct
         self.shape, self.dtype, self.count = shape, dtype, 0
@@ -54,11 +54,11 @@ class Entry:
         self.filling: Callable[..., Any] | None = None
         self.guard: Callable[..., Any] | None = None
 
-    def give_way(self, reference: Callable[..., Any]) -> None:
+    def give_way(self, reference: Callable[..., Any], reason: str) -> None:
         """Let the reference serve from now on."""
         self.direct = reference
         self.run = self.filling = None
-        self.variant, self.fallback, self.saving_us = "reference", True, 0.0
+        self.variant, self.fallback, self.saving_us = "reference", reason, 0.0
 
 
 class Dispatcher:

@@ -56,7 +56,7 @@ def loaded(
 ) -> Entry:
     """Load the first variant that loads, in the order of the evidence."""
     pin, tally, rest = about
-    problem, own, failed = question.fused, question.subject.user.methods, False
+    problem, own, failed = question.fused, question.subject.user.methods, ""
     for variant in in_turn(resolution):
         if variant.engine == "user":
             if variant.method in own:
@@ -66,16 +66,16 @@ def loaded(
             break
         try:
             run = resolver.prepared(variant, problem, tally.built).run
-            if problem.constants:
+            if question.bound:
                 run = bound_run(run, question.args)
         except EngineError as error:
             if pin is not None:
                 raise
             told(question, variant, error)
-            failed = True
+            failed = f"{variant} failed: {error}"
             continue
         return fused_entry(question, resolution, variant, with_defaults(run, rest))
-    alone = resolution.final and pin is None
+    alone = resolution.reason if resolution.final and pin is None else ""
     return reference_entry(
         question.subject.function, question.residency, failed or alone
     )
@@ -129,7 +129,7 @@ def own_entry(
 
 
 def reference_entry(
-    function: Callable[..., Any], residency: str, fallback: bool
+    function: Callable[..., Any], residency: str, fallback: str
 ) -> Entry:
     """Make the entry of the user's own function."""
     direct = reference_on(function) if residency == "device" else function

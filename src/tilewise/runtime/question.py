@@ -145,7 +145,11 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """A call: its arguments, where they live, and the problem or why there is none."""
+    """
+    A call: its arguments, where they live, and the problem or why there is none.
+
+    `bound` says that what answers it is called again and again at these sizes.
+    """
 
     subject: Subject
     args: tuple[Any, ...]
@@ -153,6 +157,7 @@ class Question:
     spec: Spec | None = None
     problem: Posed | None = None
     reason: str = ""
+    bound: bool = False
 
     @property
     def fused(self) -> Problem | None:

@@ -18,12 +18,12 @@ class Tally:
     The counts of entries that are gone, and of building and measuring.
 
     `dispatches` counts calls by variant, `fallbacks` those that only the reference
-    could serve; `saved_us` and `tuning_ms` are times.
+    could serve, by reason; `saved_us` and `tuning_ms` are times.
     """
 
     built: Counts = field(default_factory=Counts)
     dispatches: Counter[str] = field(default_factory=Counter)
-    fallbacks: int = 0
+    fallbacks: Counter[str] = field(default_factory=Counter)
     saved_us: float = 0.0
     tunings: int = 0
     tuning_ms: float = 0.0
@@ -36,13 +36,15 @@ class Tally:
     def add(self, entry: Entry, calls: int) -> None:
         """Count calls of an entry."""
         self.dispatches[entry.variant] += calls
-        self.fallbacks += calls if entry.fallback else 0
+        if entry.fallback:
+            self.fallbacks[entry.fallback] += calls
         self.saved_us += calls * entry.saving_us
 
     def with_live(self, entries: Iterable[Entry]) -> Tally:
         """Return the counts with those of entries that are in use."""
         whole = Tally(
-            self.built, Counter(self.dispatches), self.fallbacks, self.saved_us,
+            self.built, Counter(self.dispatches), Counter(self.fallbacks),
+            self.saved_us,
             self.tunings, self.tuning_ms,
         )  # fmt: skip
         for entry in entries:

@@ -29,6 +29,7 @@ class GlslEngine:
     """
 
     name = "glsl"
+    methods = ("plain", "shared")
     toolchain = ("moderngl",)
     methods = ("plain", "shared")
 

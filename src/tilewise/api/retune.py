@@ -28,6 +28,7 @@ __all__ = [
     "KernelTuning",
     "RetuneReport",
     "discover",
+    "dtype_of",
     "retune_all",
     "wishes",
 ]

@@ -1,4 +1,4 @@
-"""`tilewise show`: the decided regions, as a table, as JSON or as a map."""
+"""`tilewise show`: the decided regions as a table, as JSON, as a map or a script."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ def show(
     at: Annotated[
         str, typer.Option(help="With --plot: the axes that are fixed, as in k=784.")
     ] = "",
+    script: Annotated[
+        bool, typer.Option("--script", help="Print a program that measures it again.")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -37,6 +40,11 @@ def show(
     tables = [t for t in open_store().tables() if kernel in ("", t.kernel_name)]
     if kernel and not tables:
         raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}")
+    if script:
+        from tilewise.cli.script import script_of
+
+        print(script_of(tables), end="")
+        return
     if plot is not None:
         from tilewise.cli.plots import draw
 

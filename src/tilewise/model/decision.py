@@ -144,11 +144,16 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class DecisionTable:
-    """All decisions for one key: the first that covers a point serves."""
+    """
+    All decisions for one key: the first that covers a point serves.
+
+    `place` is where the kernel is written, "module:name" or "file.py:name".
+    """
 
     key: TableKey
     kernel_name: str
     decisions: tuple[Decision, ...] = ()
+    place: str = ""
 
     def find(self, point: Point) -> Decision | None:
         """Return the first decision whose region covers the point."""

@@ -74,6 +74,15 @@ class Subject:
         """The function's own signature."""
         return inspect.signature(self.function)
 
+    @property
+    def place(self) -> str:
+        """Where the function is written: "module:name", or the file of a script."""
+        module = str(self.function.__module__)
+        if module == "__main__":
+            code = getattr(self.function, "__code__", None)
+            module = str(getattr(code, "co_filename", "<unknown>"))
+        return f"{module}:{self.function.__qualname__}"
+
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """
         Return all arguments in order, defaults filled in.

@@ -86,7 +86,8 @@ def measured(
         provenance=resolver.provenance_of(),
     )
     writes = mode_of(question) != "off"
-    table = DecisionTable(key, question.subject.name, (decision,))
+    subject = question.subject
+    table = DecisionTable(key, subject.name, (decision,), subject.place)
     resolver.tables.keep(table, writes=writes)
     if writes:
         keep_rows(resolver, key, decision, known)

@@ -74,7 +74,7 @@ def test_a_device_that_is_no_emulated_one_is_tuned(
     monkeypatch.setattr(resolve, "on_emulated", lambda problem: False)
     variant = Variant("cuda_cpp", "naive")
     monkeypatch.setattr(CudaCppEngine, "variants", lambda *args: (variant,))
-    only = tuned_kernel(engines=["cuda_cpp"], budget_s=0.05)
+    only = tuned_kernel(engines=["cuda_cpp"], budget_s=2)
     dense, args = only(lambda x, w, b: np.maximum(x @ w + b, 0)), inputs()
     result = dense(*on_device(args))
     told = dense.explain(*on_device(args))
@@ -210,3 +210,15 @@ def test_a_bound_device_form_names_both() -> None:
         bound(*on_device([args[0][:16]]))
     with pytest.raises(ArgumentError, match=r"float32 \(17, 9\).*float64 \(17, 9\)"):
         bound(*on_device([args[0].astype("f8")]))
+
+
+@pytest.mark.parametrize("place", [lambda arrays: arrays, on_device])
+def test_bound_calls_on_the_device(place: Any) -> None:
+    """Constants stay there, and calls in turn have each their own result."""
+    dense, (x, w, b) = kernel(), inputs()
+    dense.pin("cuda_cpp/naive")
+    with dense.bind(*place([x, w, b]), constant=("w", "b")) as bound:
+        found = [bound(*place([one])) for one in (x, 2 * x, x)]
+    for one, result in zip((x, 2 * x, x), found, strict=True):
+        have = result.get() if isinstance(result, EmulatedArray) else result
+        np.testing.assert_allclose(have, dense.reference(one, w, b), rtol=1e-5)

@@ -11,7 +11,7 @@ import pytest
 
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
-from tilewise.device.host import device_number
+from tilewise.device.located import device_number, is_located, located
 from tilewise.device.views import (
     DeviceView,
     StreamHandle,
@@ -264,3 +264,14 @@ def test_a_copy_is_made_on_the_callers_stream(monkeypatch):
     device_copy(target, source)
 
     assert ([99], 6) == (streams, target.host.sum())
+
+
+def test_cupys_attributes_stand_for_its_interface():
+    """CuPy's own interface, which makes a dictionary, is not asked."""
+    kind = type("ndarray", (), {"__module__": "cupy"})
+    array = kind()
+    array.data, array.shape = types.SimpleNamespace(ptr=512), (2, 3)
+    array.strides, array.dtype = (12, 4), np.dtype(np.float32)
+
+    assert (512, (2, 3), (12, 4), array.dtype) == located(array)
+    assert is_located(array)

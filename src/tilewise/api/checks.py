@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from tilewise.device.arrays import EmulatedArray
+from tilewise.device.located import located
+from tilewise.device.views import device_copy, device_view, is_device_array
 from tilewise.engines.base import Engine
 from tilewise.errors import ArgumentError
 from tilewise.model.variant import Variant
@@ -130,11 +131,16 @@ def checked_pin(variant: Any, engines: Mapping[str, Engine]) -> Variant:
 
 def check_device_out(out: Any, shape: Any, dtype: Any) -> None:
     """Raise ArgumentError when a device `out` does not match the result."""
-    if getattr(out, "__cuda_array_interface__", None) is None:
-        raise ArgumentError(f"out is a {type(out).__name__}, not a device array")
-    have = (tuple(out.shape), np.dtype(out.dtype))
-    if have != (tuple(shape), np.dtype(dtype)):
-        raise ArgumentError(f"out is {have[1]} {have[0]}, the result {dtype} {shape}")
+    try:
+        _, sizes, _, kind = located(out)
+    except AttributeError:  # It has DLPack alone, or is none.
+        if not is_device_array(out):
+            told = f"out is a {type(out).__name__}, not a device array"
+            raise ArgumentError(told) from None
+        _, sizes, _, kind = located(device_view(out))
+    if sizes != shape or np.dtype(kind) != dtype:
+        have = f"{np.dtype(kind)} {tuple(sizes)}"
+        raise ArgumentError(f"out is {have}, the result {dtype} {shape}")
 
 
 def into_reference(
@@ -142,9 +148,10 @@ def into_reference(
 ) -> Any:
     """Let the reference serve a call with `out=`, on the host or on a device."""
     result = cast(Any, entry.direct)(*args)
-    if isinstance(result, EmulatedArray):
-        check_device_out(out, result.shape, result.dtype)
-        out.set(result.get())
+    if is_device_array(result):
+        view = device_view(result)
+        check_device_out(out, view.shape, view.dtype)
+        device_copy(out, result)
         return out
     check_out(names, args, out, np.shape(result), result.dtype)
     np.copyto(out, result)

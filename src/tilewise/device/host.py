@@ -23,7 +23,6 @@ __all__ = [
     "array_location",
     "blas",
     "cpu",
-    "device_number",
     "threads",
     "usable_threads",
 ]
@@ -36,14 +35,6 @@ def array_location(x: object) -> str:
     Arrays, numbers and sequences of the host are all "host".
     """
     return "device" if hasattr(x, "__cuda_array_interface__") else "host"
-
-
-def device_number(array: Any) -> int:
-    """Return the number of an array's GPU, as CuPy (`id`) and torch (`index`) say."""
-    device = getattr(array, "device", None)
-    number = getattr(device, "id", None)
-    number = getattr(device, "index", None) if number is None else number
-    return number if isinstance(number, int) else 0
 
 
 @cache

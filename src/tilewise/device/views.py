@@ -18,13 +18,14 @@ import numpy as np
 
 from tilewise.device.arrays import EmulatedArray, Flags
 from tilewise.device.chosen import chosen_device
-from tilewise.device.host import device_number
+from tilewise.device.located import device_number
 from tilewise.device.seam import Device
 from tilewise.errors import ArgumentError, EngineError
 
 __all__ = [
     "DeviceView",
     "StreamHandle",
+    "c_strides",
     "caller_stream",
     "device_copy",
     "device_empty",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.device.host import device_number
+from tilewise.device.located import device_number, is_located, located
 from tilewise.errors import EngineError
 
 __all__ = ["Dispatcher", "Entry", "Key", "python_key", "static_key"]
@@ -117,14 +117,13 @@ def python_key(args: Sequence[Any]) -> tuple[Any, ...] | None:
         if kind is np.ndarray:
             flags = (arg.flags.aligned, arg.dtype.isnative)
             key += (kind, arg.dtype, arg.shape, arg.strides, flags)
+        elif is_located(arg):
+            address, shape, strides, dtype = located(arg)
+            key += (kind, dtype, shape, strides, address & 7, device_number(arg))
         elif is_static(arg):
             key.append(static_key(arg))
         elif kind in NUMBERS or isinstance(arg, np.generic):
             key.append(kind)
-        elif hasattr(arg, "__cuda_array_interface__"):
-            face = arg.__cuda_array_interface__
-            place = device_number(arg), face["data"][0] & 7
-            key += (kind, face["typestr"], face["shape"], face.get("strides"), place)
         else:
             return None
     return tuple(key)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.device.host import device_number
+from tilewise.device.located import device_number
 from tilewise.device.views import (
     DeviceView,
     device_view,

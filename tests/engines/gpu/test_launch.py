@@ -11,6 +11,7 @@ from tests.engines.gpu.cases import ENGINES, Case, arguments, function_of, probl
 from tilewise.device.arch import cuda_target
 from tilewise.device.chosen import chosen_device
 from tilewise.device.emulator.device import EmulatedDevice
+from tilewise.device.staging import Staging
 from tilewise.engines.gpu.launch import Plan
 from tilewise.errors import EngineError
 
@@ -148,3 +149,53 @@ def test_inputs_stay_as_they_are(run):
 
     same = [np.array_equal(a, b) for a, b in zip(args, arguments(CASE), strict=True)]
     assert all(same)
+
+
+def bound(artifact, **changed):
+    """Return the case's problem with w and b as constants, and its loaded run."""
+    problem = replace(problem_at(FUNCTION, CASE), constants=(1, 2), **changed)
+    return ENGINES["cuda_cpp"].load(artifact, CASE.variant, problem)
+
+
+def test_constants_stay_on_the_device(artifact, monkeypatch):
+    """A bound run copies x and the other open arrays in, and sees no later writes."""
+    args, wanted = arguments(CASE), expected()
+    run = bound(artifact).bind(args)
+    copied = []
+    real = Staging.copied_in
+    monkeypatch.setattr(
+        Staging,
+        "copied_in",
+        lambda self, host, order: copied.append(host) or real(self, host, order),
+    )
+    x, out = args[0].copy(), np.zeros_like(wanted)
+    args[1][...], args[2][...] = 0, 0
+    found = [run(one, *args[1:], out).tolist() for one in (x, -x, x)]
+
+    other = FUNCTION(-x, *arguments(CASE)[1:]).tolist()
+    assert [wanted.tolist(), other, wanted.tolist()] == found
+    assert 9 == len(copied)  # x and two operands, three times
+
+
+def test_a_bound_run_of_device_arrays(artifact):
+    """There the constants are already: any call's own arrays are used."""
+    device = chosen_device()
+    run = bound(artifact, residency="device")
+    arrays = arrays_on(device)
+    out = on(device, np.zeros_like(expected()))
+    run.bind([*arrays, None, 0.75])(*arrays, None, 0.75, out)
+
+    assert expected().tolist() == out.get().tolist()
+
+
+def test_launches_are_told_apart(run):
+    """Sizes, strides and alignment each have a launch of their own, used again."""
+    device = chosen_device()
+    out = on(device, np.zeros_like(expected()))
+    for _ in range(2):
+        for step in (1, 2):
+            wide = on(device, np.repeat(arguments(CASE)[4], step, axis=1))[:, ::step]
+            run(*arrays_on(device)[:4], wide, None, 0.75, out)
+            assert expected().tolist() == out.get().tolist()
+
+    assert 2 == len(run.loaded[device].launches)

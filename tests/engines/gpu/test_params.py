@@ -7,7 +7,7 @@ import pytest
 
 from tests.engines.gpu.cases import Case, function_of, problem_at
 from tilewise.device.views import DeviceView
-from tilewise.engines.gpu.params import Face, Param, face, indexed, parameters, values
+from tilewise.engines.gpu.params import Face, Param, face, fixed, indexed, parameters
 from tilewise.model.problem import Form
 
 FLOAT = np.dtype(np.float32)
@@ -31,12 +31,12 @@ def test_the_parameters():
 
 
 def test_a_launch_fills_them_in_order():
-    """As many values as parameters, all of them in their sizes."""
+    """Sizes and strides in their places, all of 8 bytes, between arrays and scalar."""
     faces = [Face(256 * i, (3, 5), (5, 1)) for i in range(1, 7)]
-    packed = values(faces, 7, [np.float64(0.5)])
+    between = fixed(faces, 7)
 
-    assert [256, 512, 768, 1024, 1280, 1536, 3, 5, 7] == packed[:9]
-    assert [8] * len(parameters(problem())) == [value.itemsize for value in packed]
+    assert [3, 5, 7, *[5, 1] * 6] == between
+    assert [8] * (len(parameters(problem())) - 7) == [one.itemsize for one in between]
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
+from tilewise.device.located import device_number, located
 from tilewise.device.seam import (
     Device,
     LaunchShape,
@@ -26,15 +29,24 @@ from tilewise.device.seam import (
     launch_shape,
 )
 from tilewise.device.staging import Staging
-from tilewise.device.views import DeviceView, caller_stream, device_of, device_view
+from tilewise.device.views import (
+    DeviceView,
+    c_strides,
+    caller_stream,
+    device_of,
+    device_view,
+)
 from tilewise.engines.base import Run
-from tilewise.engines.gpu.params import Face, face, values
+from tilewise.engines.gpu.params import Face, face, fixed
 from tilewise.engines.render import strong
 from tilewise.errors import EngineError
 from tilewise.model.problem import Problem, scalar_values, viewed_array
 from tilewise.model.variant import Artifact
 
 __all__ = ["Plan", "cuda_run"]
+
+LAUNCHES = 256
+"""Launches that are remembered for an artifact on a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,85 +73,160 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """
+    A launch at some shapes, strides and alignments: all but addresses and scalars.
+
+    `kernel` is None for an empty result.
+    """
+
+    kernel: LoadedKernel | None
+    shape: LaunchShape
+    fixed: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """An artifact on one device; the module owns what its kernels use."""
+    """An artifact on one device, with the launches that were prepared there."""
 
     module: LoadedModule
-    kernels: dict[str, LoadedKernel]
+    launches: dict[Any, Launch]
 
 
 class CudaRun:
-    """One artifact's run for a problem's forms, on any device and at any sizes."""
+    """
+    One artifact's run for a problem's forms, on any device and at any sizes.
+
+    What a call at known sizes, strides and alignments costs before the driver stands
+    in the newest record of benchmarks/bench_launch.py.
+    """
 
     def __init__(self, artifact: Artifact, problem: Problem, plan: Plan) -> None:
         self.artifact, self.problem, self.plan = artifact, problem, plan
         self.roles = (problem.spec.x, problem.spec.w, *problem.spec.operands)
+        self.positions = [role.position for role in self.roles]
+        self.dtypes = [np.dtype(form.dtype) for form in problem.forms]
+        self.dtypes.append(np.dtype(problem.spec.dtype))
         self.scalar_types = [
             np.dtype(strong(scalar.dtype)).type for scalar in problem.spec.scalars
         ]
         self.loaded: weakref.WeakKeyDictionary[Device, Loaded]
         self.loaded = weakref.WeakKeyDictionary()
+        self.places: dict[tuple[type, int], tuple[Device, Loaded]] = {}
         self.lock = threading.Lock()
 
     def __call__(self, *args: Any) -> Any:
         """Fill and return the last argument."""
-        if isinstance(args[-1], np.ndarray):
-            return self.staged(args)
         out = args[-1]
-        faces = [self.view(args, role) for role in self.roles]
-        device = device_of(out)
-        self.launch(device, [*faces, device_view(out)], args, caller_stream(out))
+        if isinstance(out, np.ndarray):
+            return self.staged({}, *args)
+        arrays = [args[at] for at in self.positions]
+        arrays.append(out)
+        place = self.places.get((type(out), device_number(out))) or self.place(out)
+        self.launch(place, arrays, args, caller_stream(out))
         return out
 
-    def view(self, args: Sequence[Any], role: Any) -> DeviceView:
-        """Return an argument as the spec reads it."""
-        found: DeviceView = viewed_array(role, device_view(args[role.position]))
-        return found
+    def bind(self, args: Sequence[Any]) -> Run:
+        """
+        Return a run whose constants are on the device already.
 
-    def staged(self, args: Sequence[Any]) -> Any:
-        """Copy host arrays in, run, and copy the result out."""
-        device, out = here(), args[-1]
+        Arrays of a device are there: their owner's copies are passed at each call.
+        """
+        if self.problem.residency == "device":
+            return self
+        staging, constants = Staging(here()), self.problem.constants
+        kept = {
+            place: self.copied_in(staging, args, place)
+            for place, at in enumerate(self.positions)
+            if at in constants
+        }
+        return partial(self.staged, kept)
+
+    def staged(self, kept: Mapping[int, DeviceView], *args: Any) -> Any:
+        """Copy host arrays in, but those kept there, run, and copy the result out."""
+        out = args[-1]
         if not out.size:
             return out
-        staging, views = Staging(device), []
-        for role, form in zip(self.roles, self.problem.forms, strict=True):
-            host = viewed_array(role, args[role.position])
-            views.append(staging.copied_in(host, "F" if form.layout == "F" else "C"))
+        staging = Staging(here())
+        views = [
+            kept[place] if place in kept else self.copied_in(staging, args, place)
+            for place in range(len(self.roles))
+        ]
         result = staging.empty(out.shape, out.dtype)
-        self.launch(device, [*views, result], args, None)
+        self.launch(self.place(result), [*views, result], args, None)
         staging.copy_out(out, result)
         return out
 
+    def copied_in(
+        self, staging: Staging, args: Sequence[Any], place: int
+    ) -> DeviceView:
+        """Copy a role's array to the device, in the order that its view is read in."""
+        turned = self.roles[place].view == "T"
+        order = "F" if (self.problem.forms[place].layout == "F") != turned else "C"
+        return staging.copied_in(args[self.positions[place]], order)
+
+    def place(self, out: Any) -> tuple[Device, Loaded]:
+        """Return an array's device with what is loaded there, noted for its library."""
+        device = device_of(out)
+        found = device, self.loaded.get(device) or self.load(device)
+        if not isinstance(out, (EmulatedArray, DeviceView)):  # These are of any device.
+            self.places[type(out), device_number(out)] = found
+        return found
+
     def launch(
         self,
-        device: Device,
-        views: Sequence[DeviceView],
+        place: tuple[Device, Loaded],
+        arrays: Sequence[Any],
         args: Sequence[Any],
         stream: Stream | None,
     ) -> None:
-        """Launch over views of all arrays, `out` last; nothing for an empty result."""
-        faces = [face(view) for view in views]
-        m, n = faces[-1].sizes
-        if not m or not n:
+        """Launch over all arrays, `out` last; nothing for an empty result."""
+        try:
+            faces = [located(array) for array in arrays]
+        except AttributeError:  # It has DLPack alone.
+            faces = [located(device_view(array)) for array in arrays]
+        key = tuple([(shape, steps, at & 15) for at, shape, steps, _ in faces])
+        device, loaded = place
+        found = loaded.launches.get(key) or self.prepared(loaded, faces, key)
+        if found.kernel is None:
             return
-        given = scalar_values(self.problem.spec, args)
-        scalars = [kind(v) for kind, v in zip(self.scalar_types, given, strict=True)]
-        plan = self.plan
-        name = plan.entry if plan.aligned(faces) else plan.plain
-        kernel = self.kernel(device, name)
-        packed = values(faces, faces[0].sizes[1], scalars)
-        device.launch(kernel, plan.shape(m, n), packed, stream)
+        packed = [np.uint64(one[0]) for one in faces]
+        packed += found.fixed
+        if self.scalar_types:
+            given = scalar_values(self.problem.spec, args)
+            scalars = zip(self.scalar_types, given, strict=True)
+            packed += [kind(value) for kind, value in scalars]
+        device.launch(found.kernel, found.shape, packed, stream)
 
-    def kernel(self, device: Device, name: str) -> LoadedKernel:
-        """Return an entry on a device, loading the artifact there at first."""
+    def load(self, device: Device) -> Loaded:
+        """Load the artifact on a device, once; EngineError where it refuses."""
         with self.lock:
-            if device not in self.loaded:
+            known = self.loaded.get(device)
+            if known is None:
                 module = device.load(image_for(device, self.artifact))
-                self.loaded[device] = Loaded(module, {})
-            loaded = self.loaded[device]
-            if name not in loaded.kernels:
-                loaded.kernels[name] = loaded.module.kernel(name)
-            return loaded.kernels[name]
+                module.kernel(self.plan.entry)
+                known = self.loaded[device] = Loaded(module, {})
+            return known
+
+    def prepared(self, loaded: Loaded, located: Sequence[Any], key: Any) -> Launch:
+        """Prepare the launch for arrays that lie so, and remember it."""
+        views = [
+            DeviceView(at, shape, steps or c_strides(shape, dtype.itemsize), dtype)
+            for (at, shape, steps, _), dtype in zip(located, self.dtypes, strict=True)
+        ]
+        seen = [viewed_array(*pair) for pair in zip(self.roles, views, strict=False)]
+        faces = [face(view) for view in (*seen, views[-1])]
+        (m, n), kernel = faces[-1].sizes, None
+        if m and n:
+            aligned = self.plan.aligned(faces)
+            name = self.plan.entry if aligned else self.plan.plain
+            kernel = loaded.module.kernel(name)
+        shape = self.plan.shape(max(m, 1), max(n, 1))
+        if len(loaded.launches) >= LAUNCHES:
+            loaded.launches.clear()
+        found = Launch(kernel, shape, tuple(fixed(faces, faces[0].sizes[1])))
+        loaded.launches[key] = found
+        return found
 
 
 def here() -> Device:
@@ -165,5 +252,5 @@ def cuda_run(artifact: Artifact, problem: Problem, plan: Plan) -> Run:
     device = chosen_device()
     if device is None:
         raise EngineError("there is no CUDA device here: the artifact can't be run")
-    run.kernel(device, plan.entry)
+    run.load(device)
     return run

@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.engines.render import strong
 from tilewise.model.problem import Form, Problem
 
-__all__ = ["Face", "Param", "arrays", "face", "indexed", "parameters", "values"]
+__all__ = ["Face", "Param", "arrays", "face", "fixed", "indexed", "parameters"]
 
 SIZES = ("m", "n", "k")
 
@@ -82,9 +82,8 @@ def face(view: Any) -> Face:
     return Face(view.address, shape, (strides[0] // item, strides[1] // item))
 
 
-def values(faces: Sequence[Face], k: int, scalars: Sequence[Any]) -> list[Any]:
-    """Return what a launch passes, in the order of `parameters`."""
+def fixed(faces: Sequence[Face], k: int) -> list[Any]:
+    """Return what a launch passes between addresses and scalars, as in `parameters`."""
     m, n = faces[-1].sizes
-    sizes = [np.int64(size) for size in (m, n, k)]
-    strides = [np.int64(step) for one in faces for step in one.strides]
-    return [np.uint64(one.address) for one in faces] + sizes + strides + list(scalars)
+    strides = [step for one in faces for step in one.strides]
+    return [np.int64(value) for value in (m, n, k, *strides)]

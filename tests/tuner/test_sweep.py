@@ -9,10 +9,9 @@ import pytest
 
 from tests.tuner.landscape import BLAS, SMALL, TALL, Landscape, plane
 from tests.tuner.simulated import Machine
-from tilewise.model.decision import Decision, Range
-from tilewise.model.measurement import Candidate, Timing
+from tilewise.model.decision import Decision
 from tilewise.model.resolution import REFERENCE
-from tilewise.tuner.sweep import Axis, Sweep, serving, sweep
+from tilewise.tuner.sweep import Axis, Sweep, sweep
 
 AXES = [Axis(name, 1, 4096) for name in "mnk"]
 ROWS = [Axis("m", 1, 4096)]
@@ -155,15 +154,3 @@ def test_load_marks_the_regions() -> None:
     land = Landscape(Machine(noise=0, busy=0.5), line)
     found = sweep(land.pose, ROWS, 10, clock=land.machine.clock)
     assert all(d.contended for d in found.decisions)
-
-
-def test_the_next_best_serves_where_the_winner_rejects() -> None:
-    """Where an engine rejects the winner the fastest that can serve does."""
-    parts = tuple(
-        Candidate(v, "measured", "", Timing(us, us, us, 9))
-        for v, us in ((REFERENCE, 9.0), (SMALL, 1.0), (BLAS, 3.0), (TALL, 5.0))
-    )
-    decision = Decision((Range("m"),), SMALL, (("m", 1),), parts)
-    assert SMALL == serving(decision, {SMALL, BLAS, TALL})
-    assert BLAS == serving(decision, {BLAS, TALL})
-    assert REFERENCE == serving(decision, set())

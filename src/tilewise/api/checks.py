@@ -20,6 +20,7 @@ __all__ = [
     "check_out",
     "checked_parameters",
     "checked_pin",
+    "checked_ranges",
     "checked_shapes",
     "checked_tuning",
     "guard_of",
@@ -82,12 +83,39 @@ def checked_shapes(shapes: Any) -> list[Any]:
     return found
 
 
+def checked_ranges(ranges: Any, axes: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """
+    Return the least and the largest size of each axis, in the axes' order.
+
+    Raises ArgumentError for what is no range, an axis that is missing or unknown, or
+    where none varies.
+    """
+    if not isinstance(ranges, Mapping) or set(ranges) != set(axes):
+        told = ", ".join(f'"{axis}": (low, high) or a size' for axis in axes)
+        raise ArgumentError(f"ranges={ranges!r}: give {{{told}}}")
+    found = {}
+    for axis in axes:
+        span = ranges[axis]
+        pair = span if isinstance(span, tuple) else (span, span)
+        if len(pair) != 2 or any(type(size) is not int for size in pair):
+            raise ArgumentError(
+                f"ranges has {axis}={span!r}, not (low, high) or a size"
+            )
+        if not 1 <= pair[0] <= pair[1]:
+            raise ArgumentError(f"ranges has {axis}={span!r}: 1 <= low <= high")
+        found[axis] = pair
+    if all(low == high for low, high in found.values()):
+        raise ArgumentError(f"ranges={ranges!r}: no axis varies, use shapes= or sizes=")
+    return found
+
+
 def checked_tuning(
-    args: Sequence[Any], shapes: Any, sizes: Any, budget_s: Any
+    args: Sequence[Any], shapes: Any, sizes: Any, budget_s: Any, ranges: Any = None
 ) -> list[Mapping[str, int]]:
     """Return what to tune: sizes by axis, or one empty mapping for the arguments."""
-    if bool(args) + (shapes is not None) + (sizes is not None) > 1:
-        raise ArgumentError("tune takes arguments, shapes= or sizes=, one of them")
+    given = (args or None, shapes, sizes, ranges)
+    if sum(one is not None for one in given) > 1:
+        raise ArgumentError("tune takes arguments, shapes=, sizes= or ranges=, one")
     if budget_s is not None and not (
         isinstance(budget_s, (int, float)) and budget_s > 0
     ):

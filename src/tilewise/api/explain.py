@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.api.explain_text import candidates_of, distance, explained, tuned
+from tilewise.api.sweep_text import swept_text
 from tilewise.model.decision import Region
 from tilewise.model.measurement import Candidate
 from tilewise.model.resolution import Resolution
+from tilewise.model.swept import Swept
 from tilewise.model.variant import Variant
 from tilewise.runtime.tally import Tally
 
@@ -132,18 +134,24 @@ class TuneReport:
     The resolutions after a tuning, one per problem; `str()` is a table.
 
     `interrupted` says that Ctrl-C ended it before the last problem; `assumed` is the
-    signature by which arguments were made where none is stated.
+    signature by which arguments were made where none is stated. `sweeps` are those of
+    ranges of sizes, one a table.
     """
 
     kernel: str
     resolutions: tuple[Resolution, ...]
     interrupted: bool = False
     assumed: str = ""
+    sweeps: tuple[Swept, ...] = ()
 
     def __str__(self) -> str:
         count = len(self.resolutions)
         title = f"{self.kernel}: {count} problem{'s' * (count != 1)}"
+        if self.sweeps:
+            count = len(self.sweeps)
+            title = f"{self.kernel}: {count} table{'s' * (count != 1)} swept"
         if self.interrupted:
             title += ", then interrupted: what is decided is kept"
         lines = tuned(self.resolutions, self.assumed)
+        lines += [line for one in self.sweeps for line in swept_text(one)]
         return "\n".join([title, *(f"  {one}".rstrip() for one in lines)]).rstrip()

@@ -206,6 +206,7 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         *args: Any,
         shapes: Sequence[tuple[int, int, int]] | None = None,
         sizes: Sequence[Mapping[str, int]] | None = None,
+        ranges: Mapping[str, int | tuple[int, int]] | None = None,
         dtype: Any = "float32",
         residency: str = "host",
         signature: str | None = None,
@@ -219,19 +220,20 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         Takes the kernel's arguments, or `shapes`, a list of (m, n, k) for which
         arguments are made by a signature: the one given, the decorator's, or one
         that is assumed, which the report says; `sizes` are mappings of a kernel's own
-        axes instead, for which its `make_inputs` makes them. Without any it takes the
-        sizes that the decorator states. Inputs are never written, outputs are poisoned,
-        so a variant that leaves an element unwritten is rejected. What is decided
-        already is measured again only with `force`. `budget_s` bounds measuring
-        (seconds a problem); compiling is counted apart. `progress` shows where it is on
-        a terminal, or lines elsewhere when True. Ctrl-C keeps what is decided by then
-        and the report says so. Raises SettingError naming what forbids tuning, such as
-        TILEWISE_TUNE=off.
+        axes instead, for which its `make_inputs` makes them. `ranges`, such as
+        {"m": (1, 4096), "n": (1, 4096), "k": 64}, are swept: every size in them is then
+        decided. Without any it takes the sizes that the decorator states. Inputs are
+        never written, outputs are poisoned, so a variant that leaves an element
+        unwritten is rejected. What is decided already is measured again only with
+        `force`. `budget_s` bounds measuring (seconds a problem, or a sweep: 60);
+        compiling is counted apart. `progress` shows where it is on a terminal, or lines
+        elsewhere when True. Ctrl-C keeps what is decided by then and the report says
+        so. Raises SettingError naming what forbids tuning, such as TILEWISE_TUNE=off.
         """
         report = tune(
             self._subject, self._resolver(), self._tally, args, shapes=shapes,
-            sizes=sizes, made=(dtype, residency, signature), force=force,
-            budget_s=budget_s, progress=progress,
+            sizes=sizes, ranges=ranges, made=(dtype, residency, signature),
+            force=force, budget_s=budget_s, progress=progress,
         )  # fmt: skip
         self._clear()
         return report

@@ -21,7 +21,7 @@ from tilewise.tuner.isolate import LIMITS, Limits
 from tilewise.tuner.measure import Outcome, Rules, race
 from tilewise.tuner.rule import apart
 
-__all__ = ["decide"]
+__all__ = ["decide", "now"]
 
 
 def decide(

@@ -8,7 +8,7 @@ to probe, at the budget, or at Ctrl-C; it returns what there is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -28,7 +28,7 @@ from tilewise.tuner.regions import Leaf, opened
 from tilewise.tuner.rule import TIE
 from tilewise.tuner.survey import Survey, boxes, held_out, levels, risk, survey, volumes
 
-__all__ = ["Axis", "Pose", "Sweep", "serving", "sweep"]
+__all__ = ["Axis", "Pose", "Sweep", "sweep"]
 
 Pose = Callable[[Point], tuple[Case, Sequence[Contestant], Sequence[Candidate]] | None]
 """Make a point's case, its contestants and the rejected ones; None skips the point."""
@@ -280,20 +280,3 @@ def region_of(
 def covered(region: Region, point: Point) -> bool:
     """Say whether a point lies in a region."""
     return all(size in span for (_, size), span in zip(point, region, strict=True))
-
-
-def serving(decision: Decision, usable: Collection[Variant]) -> Variant:
-    """
-    Return the variant of a region that can serve a problem in it.
-
-    The winner, or, where an engine rejects it for these sizes, the fastest measured
-    one that can; at last the reference.
-    """
-    if decision.variant in usable:
-        return decision.variant
-    times = [
-        (c.timing.median_us, i, c.variant)
-        for i, c in enumerate(decision.candidates)
-        if c.status == "measured" and c.timing is not None and c.variant in usable
-    ]
-    return min(times)[2] if times else REFERENCE

@@ -1,0 +1,73 @@
+"""A sweep as text for people: its regions, and what they may cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.api.explain_text import aligned, wrapped
+from tilewise.model.decision import Decision, Region
+from tilewise.model.swept import Swept
+
+__all__ = ["swept_rows", "swept_text"]
+
+ENDS = {
+    "regret": "the expected loss is low enough",
+    "settled": "nothing is left to probe",
+    "budget": "the budget is spent",
+    "interrupted": "interrupted: what is measured is kept",
+    "decided": "swept before: nothing was measured",
+    "busy": "another process measures this table",
+}
+
+
+def swept_text(sweep: Swept) -> list[str]:
+    """Return the lines of a sweep: what it was, then a row a region."""
+    head = f"{box_text(sweep.box)}: {ENDS[sweep.ended]}"
+    if sweep.points:
+        head += (
+            f"; {sweep.points} problems measured in {sweep.measured_s:.1f} s, "
+            f"expected loss {sweep.regret:.1%}"
+        )
+    rows: list[tuple[str, ...]] = [("region", "variant", "expected loss")]
+    rows += [row_of(one) for one in sweep.regions if one.origin != "extrapolated"]
+    beyond = sum(one.origin == "extrapolated" for one in sweep.regions)
+    lines = [*wrapped(head), *wrapped(sweep.label, "  ")]
+    if len(rows) > 1:
+        lines += [f"  {row}" for row in aligned(rows)]
+    if beyond:
+        lines.append(f"  and {beyond} regions beyond these, extrapolated")
+    return [*lines, ""]
+
+
+def row_of(decision: Decision) -> tuple[str, ...]:
+    """Return a region's row."""
+    loss = "-" if decision.regret is None else f"{decision.regret:.1%}"
+    loss += ", under load" if decision.contended else ""
+    return (box_text(decision.region), str(decision.variant), loss)
+
+
+def box_text(region: Region) -> str:
+    """Write a box."""
+    return ", ".join(map(str, region))
+
+
+def swept_rows(sweep: Swept) -> dict[str, Any]:
+    """Return a sweep as plain values for JSON."""
+    return {
+        "table": sweep.label,
+        "box": [str(span) for span in sweep.box],
+        "ended": sweep.ended,
+        "problems": sweep.points,
+        "measured_s": sweep.measured_s,
+        "regret": sweep.regret,
+        "regions": [
+            {
+                "region": [str(span) for span in one.region],
+                "variant": str(one.variant),
+                "origin": one.origin,
+                "regret": one.regret,
+                "contended": one.contended,
+            }
+            for one in sweep.regions
+        ],
+    }

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tilewise.device.host import array_location
     from tilewise.device.provenance import provenance, provenance_changed
     from tilewise.runtime.mode import tuning
+    from tilewise.store.stack import ship_defaults
 
 __all__ = [
     "ArgumentError",
@@ -70,6 +71,7 @@ __all__ = [
     "provenance_changed",
     "report",
     "retune_all",
+    "ship_defaults",
     "tuned_kernel",
     "tuning",
 ]
@@ -97,6 +99,7 @@ HOMES = {
     "provenance_changed": "tilewise.device.provenance",
     "report": "tilewise.api.report",
     "retune_all": "tilewise.api.retune",
+    "ship_defaults": "tilewise.store.stack",
     "tuned_kernel": "tilewise.api.decorator",
     "tuning": "tilewise.runtime.mode",
 }

@@ -121,6 +121,7 @@ class Decision:
     the winner; `regret` the expected relative loss inside the region (or None
     where it is not known). `contended` marks figures taken under load. `origin` is
     "cell", "sweep" (a measured region of one) or "extrapolated" (beyond those).
+    `source` is the shipped bundle that it was read from, "" for what users decided.
     """
 
     region: Region
@@ -133,6 +134,7 @@ class Decision:
     origin: str = "cell"
     made_utc: str = ""
     provenance: Provenance = ()
+    source: str = ""
 
     def covers(self, point: Point) -> bool:
         """Say whether a point with the same axes lies in the region."""

@@ -82,6 +82,8 @@ def judged(
     """Grade a decision for a problem and say why it serves."""
     grade = "extrapolated" if decision.origin == "extrapolated" else "measured"
     variant, reason = decision.variant, why_chosen(decision)
+    if decision.source:
+        reason = f"{reason}, as {decision.source} ships it"
     loss = decision.regret
     if (
         grade == "extrapolated"

@@ -61,7 +61,7 @@ class Tables:
     def table(self, key: TableKey) -> DecisionTable | None:
         """Return a table as the store has it now, with what only memory has."""
         store = self.store_of()
-        stamp = (store.directory, *store.stamp())
+        stamp = (store.directory, store.layers, *store.stamp())
         known = self.known.get(key)
         if known is None or known.stamp != stamp:
             own = known.own if known else None

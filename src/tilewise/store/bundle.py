@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -73,10 +73,14 @@ def write_bundle(
 
 
 class BundleLayer:
-    """A bundle below the writable layer, read when it is first asked for."""
+    """
+    A bundle below the writable layer, read when it is first asked for.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    What a `shipped` one decides says so.
+    """
+
+    def __init__(self, path: Path, shipped: bool = False) -> None:
+        self.path, self.source = path, path.name if shipped else ""
 
     @cached_property
     def bundle(self) -> Bundle:
@@ -95,7 +99,16 @@ class BundleLayer:
     @cached_property
     def tables(self) -> dict[str, DecisionTable]:
         """The tables by the text under which a store keeps them."""
-        return {table_name(table.key): table for table in self.bundle.tables}
+        found = {}
+        for table in self.bundle.tables:
+            made = (replace(d, source=self.source) for d in table.decisions)
+            found[table_name(table.key)] = replace(table, decisions=tuple(made))
+        return found
+
+    @cached_property
+    def kin(self) -> dict[tuple[str, ...], DecisionTable]:
+        """The tables by class of hardware, kernel and combination."""
+        return {kind_of(table.key): table for table in self.tables.values()}
 
     def boxes(self, fingerprint: str, name: str) -> list[BoxTable]:
         """Return the tables that callers stated for a name, the latest first."""
@@ -108,5 +121,19 @@ class BundleLayer:
         return self.artifacts.get(key)
 
     def table(self, key: TableKey) -> DecisionTable | None:
-        """Return a table, or None."""
-        return self.tables.get(table_name(key))
+        """Return a table of this hardware, else one of its class, or None."""
+        found = self.tables.get(table_name(key)) or self.kin.get(kind_of(key))
+        return replace(found, key=key) if found else None
+
+
+def kind_of(key: TableKey) -> tuple[str, ...]:
+    """
+    Return what a table holds for, with the class of hardware only.
+
+    For arrays on a device that is the GPU, whatever the host; for those of the host
+    the CPU with its threads, whatever the GPU.
+    """
+    host, _, gpu = key.fingerprint.partition("_gpu_")
+    on_device = "; device" in key.label
+    place = gpu if on_device else host.removesuffix("_no-gpu")
+    return (place, key.kernel, key.table)

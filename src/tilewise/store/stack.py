@@ -28,7 +28,7 @@ from tilewise.store.sweep import Pruned, sweep
 from tilewise.store.totals import TotalRecords
 from tilewise.store.warn import warn_once
 
-__all__ = ["Absorbed", "Store", "open_store"]
+__all__ = ["Absorbed", "Store", "open_store", "ship_defaults"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class Store:
         self.records = DecisionRecords(root / "decisions", self.readonly)
         self.boxes = BoxRecords(self.records.database)
         self.totals = TotalRecords(root / "totals", self.readonly)
-        self.layers = (BundleLayer(settings.bundle),) if settings.bundle else ()
+        named = [BundleLayer(settings.bundle)] if settings.bundle else []
+        self.layers = (*named, *(BundleLayer(path, shipped=True) for path in SHIPPED))
 
     @property
     def databases(self) -> tuple[Database, Database]:
@@ -202,6 +203,25 @@ def is_sibling(one: TableKey, other: TableKey) -> bool:
     return same and one.fingerprint != other.fingerprint
 
 
+SHIPPED: list[Path] = []
+"""The bundles that packages brought, in the order in which they were named."""
+
+
+def ship_defaults(path: str | Path) -> None:
+    """
+    Let a bundle serve where this host has decided nothing itself.
+
+    A package calls it with a file that `tilewise cache export` wrote, as in
+    `ship_defaults(Path(__file__).with_name("defaults.tilewise"))`. Decisions hold for
+    the class of hardware that they were measured on: arrays of a device for its GPU,
+    those of the host for its CPU and threads. `explain` names the file. What is stale
+    or not there is measured as ever; a file that can't be read is one warning.
+    """
+    place = Path(path).resolve()
+    if place not in SHIPPED:
+        SHIPPED.append(place)
+
+
 STORES: dict[tuple[object, ...], Store] = {}
 OPEN = 4
 """How many stores a process keeps open; one that is used again opens again."""
@@ -216,7 +236,9 @@ def open_store() -> Store:
     """
     settings = current()
     place = default_directory(settings)
-    key = (place, settings.cache_max_bytes, settings.readonly, settings.bundle)
+    key = (
+        place, settings.cache_max_bytes, settings.readonly, settings.bundle, *SHIPPED
+    )  # fmt: skip
     store = STORES.get(key)
     if store is None:
         store = STORES.setdefault(key, Store(settings))

@@ -29,7 +29,6 @@ class GlslEngine:
     """
 
     name = "glsl"
-    methods = ("plain", "shared")
     toolchain = ("moderngl",)
     methods = ("plain", "shared")
 

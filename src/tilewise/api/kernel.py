@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from tilewise.api.bound import BoundKernel
-from tilewise.api.checks import (
-    check_device_out,
-    check_out,
-    checked_parameters,
-    checked_pin,
-    guard_of,
-    into_reference,
-)
-from tilewise.api.explain import Explanation, Stats, TuneReport, stats_of
+from tilewise.api.checks import checked_parameters, checked_pin
 from tilewise.api.method import MethodAdapter, MethodCall, MethodKernel, Proxy
 from tilewise.api.own import OwnVariants, axes_key, checked_axes
 from tilewise.api.registry import register
+from tilewise.api.serving import Serving
 from tilewise.api.shapes import assumption, default_forms, question_at
-from tilewise.api.tuning import tune
-from tilewise.errors import ArgumentError, EngineError
+from tilewise.errors import ArgumentError
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.spec import Spec
 from tilewise.model.standin import Standin, store
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Dispatcher, Entry, python_key
-from tilewise.runtime.load import entry_for, reference_entry
+from tilewise.runtime.load import entry_for
 from tilewise.runtime.question import Options, Subject, ask
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tally import Tally
+
+if TYPE_CHECKING:  # What a call does not need is imported when it is asked for.
+    from tilewise.api.explain import Explanation, Stats, TuneReport
 
 __all__ = ["TunedKernel"]
 
@@ -51,7 +43,7 @@ def no_pack(*args: Any) -> bytes | None:
     return None
 
 
-class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
+class TunedKernel(OwnVariants, Serving, Generic[P, R]):
     """
     A function that runs as the fastest verified variant for its arguments.
 
@@ -169,6 +161,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         question = question_at(self._subject, args, sizes, made)
         resolution = self._resolver().look(question, self._pin)
         assumed = "" if args else assumption(self._subject, signature)
+        from tilewise.api.explain import Explanation
+
         return Explanation(self._subject.name, resolution, assumed)
 
     def variants(self, *args: Any) -> list[Variant]:
@@ -230,6 +224,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
         elsewhere when True. Ctrl-C keeps what is decided by then and the report says
         so. Raises SettingError naming what forbids tuning, such as TILEWISE_TUNE=off.
         """
+        from tilewise.api.tuning import tune
+
         report = tune(
             self._subject, self._resolver(), self._tally, args, shapes=shapes,
             sizes=sizes, ranges=ranges, made=(dtype, residency, signature),
@@ -278,6 +274,8 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
             live += list(kernel._entries.values())
             for bound in list(kernel._bound):
                 live += bound._live()
+        from tilewise.api.explain import stats_of
+
         return stats_of(self._tally.with_live(live))
 
     def _clear(self) -> None:
@@ -324,78 +322,3 @@ class TunedKernel(OwnVariants, Dispatcher, Generic[P, R]):
             else:
                 self._tally.add(entry, 1)
         return self._serve(entry, given, out)
-
-    def _unfused(self, args: tuple[Any, ...], out: Any) -> Any:
-        """Let the reference serve ints that no machine holds, measuring nothing."""
-        why = "an int that no machine integer holds"
-        served = reference_entry(self.reference, "host", why)
-        self._tally.add(served, 1)
-        return self._serve(served, args, out)
-
-    def _serve(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
-        """Run an entry, into a new array without `out`."""
-        if out is not None:
-            return self._into(entry, args, out)
-        run = entry.run
-        try:
-            if run is None:
-                return cast(Any, entry.direct)(*args)
-            return run(*args, np.empty(entry.shape, entry.dtype))
-        except (OverflowError, EngineError) as error:
-            return self._failed(entry, args, error)
-
-    def _failed(self, entry: Entry, args: tuple[Any, ...], error: Exception) -> Any:
-        """Serve a call whose variant raised by the reference."""
-        return cast(Any, self._instead(entry, error).direct)(*args)
-
-    def _instead(self, entry: Entry, error: Exception) -> Entry:
-        """
-        Return the reference for a call whose variant raised, and count it so.
-
-        A Python int that no machine integer holds is a matter of that call alone; a
-        variant that can't be launched gives way for good, and this is said once.
-        """
-        residency = "host" if entry.filling is None else "device"
-        reason = f"{entry.variant} failed: {error}"
-        served = reference_entry(self.reference, residency, reason)
-        if entry.variant == served.variant:  # Another thread's call has failed before.
-            return served
-        launched = isinstance(error, OverflowError)
-        if not launched and self._pin is not None:
-            raise error
-        if not launched:
-            warnings.warn(
-                f"{self._subject.name}: {entry.variant} failed, the reference serves "
-                f"instead: {error}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        with self._lock:
-            self._tally.add(entry, -1)
-            self._tally.add(served, 1)
-            if not launched:
-                self._tally.retire(entry)
-                entry.give_way(cast(Any, served.direct), reason)
-        return served
-
-    def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
-        """Run an entry into `out`."""
-        try:
-            return self._filled(entry, args, out)
-        except (OverflowError, EngineError) as error:
-            return self._filled(self._instead(entry, error), args, out)
-
-    def _filled(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
-        filling, run, names = entry.filling, entry.run, self._subject.parameters
-        if filling is not None:
-            check_device_out(out, entry.shape, entry.dtype)
-            return filling(*args, out)
-        if run is None:
-            return into_reference(names, entry, args, out)
-        if entry.guard is None:
-            entry.guard = guard_of(run, args, entry.shape, entry.dtype)
-        done = entry.guard(*args, out=out)
-        if done is None:
-            check_out(names, args, out, entry.shape, entry.dtype)
-            done = run(*args, out)
-        return done

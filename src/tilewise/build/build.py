@@ -83,7 +83,7 @@ class Workshop:
         """Return the variants that can serve a problem, and why the others can't."""
         able: list[Variant] = []
         unable: list[Candidate] = []
-        for name, engine in self.engines.items():
+        for name in self.engines:  # One that can't serve is not imported.
             if allowed and name not in allowed:
                 continue
             aside = "" if allowed else self.aside_of(name, problem)
@@ -94,6 +94,7 @@ class Workshop:
             if not target.arch:
                 unable.append(Candidate(Variant(name), "rejected", target.reason))
                 continue
+            engine = self.engines[name]
             for variant in engine.variants(problem, target):
                 reason = engine.rejects(variant, problem, target)
                 if reason is None:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 
+from tilewise.device.installed import installed_version
 from tilewise.errors import EngineError
 from tilewise.model.variant import Target
 
@@ -94,11 +95,9 @@ def toolchain_versions(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 
 def version_of(name: str) -> str:
     """Return a distribution's version; EngineError where it is not installed."""
-    from importlib import metadata  # 12 ms, spared where nothing is looked up
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
+    found = installed_version(name)
+    if not found:
         raise EngineError(
             f"the distribution {name!r} is not installed, and a key needs its version"
-        ) from None
+        )
+    return found

@@ -13,16 +13,18 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewise.errors import EngineError
 from tilewise.model.variant import Target
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["Renderer", "gl_aside", "gl_target", "on_context"]
 
@@ -60,6 +62,8 @@ class Studio(threading.Thread):
     """The thread that makes the context and does what is asked of it, in turn."""
 
     def __init__(self) -> None:
+        from concurrent.futures import Future  # It brings logging (5 ms).
+
         super().__init__(name="tilewise-gl", daemon=True)
         self.jobs: SimpleQueue[tuple[Job[Any], Future[Any]]] = SimpleQueue()
         self.made: Future[Renderer] = Future()
@@ -77,6 +81,8 @@ class Studio(threading.Thread):
 
     def ask(self, job: Job[T]) -> T:
         """Run a job with the context and return what it returns."""
+        from concurrent.futures import Future
+
         future: Future[T] = Future()
         self.jobs.put((job, future))
         return future.result()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 from tilewise.device.driver import driver_version
 from tilewise.device.fingerprint import visible_gpus
 from tilewise.device.host import blas
+from tilewise.device.installed import installed_version
 from tilewise.model.measurement import Provenance
 
 __all__ = ["provenance", "provenance_changed"]
@@ -70,15 +71,9 @@ def pairs(
     return given.items() if isinstance(given, Mapping) else given
 
 
-@cache
 def installed(names: tuple[str, ...]) -> str:
     """Return the version of the first distribution that is installed, or ""."""
-    for name in names:
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return ""
+    return next(filter(None, map(installed_version, names)), "")
 
 
 @cache
@@ -94,11 +89,13 @@ def driver() -> str:
 @cache
 def code_digest() -> str:
     """Return 12 hexadecimal digits over all of tilewise's own source files."""
-    root = Path(__file__).parents[1]
-    hashed = hashlib.sha256(usedforsecurity=False)
-    for path in sorted(root.rglob("*.py")):
-        code = path.read_bytes()
-        name = path.relative_to(root).as_posix()
-        hashed.update(f"{name} {len(code)}\n".encode())
+    root = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - 5 times faster
+    hashed, names = hashlib.sha256(usedforsecurity=False), []
+    for folder, _, files in os.walk(root):
+        names += [f"{folder}/{name}" for name in files if name.endswith(".py")]
+    for name in sorted(names):
+        with open(name, "rb") as file:  # noqa: PTH123
+            code = file.read()
+        hashed.update(f"{name[len(root) :]} {len(code)}\n".encode())
         hashed.update(code)
     return hashed.hexdigest()[:12]

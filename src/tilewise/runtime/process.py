@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from tilewise.build.build import Workshop
@@ -36,14 +37,32 @@ ENGINES = {
 """Every engine and where it is; an engine is one row."""
 
 
+class Engines(Mapping[str, Engine]):
+    """The engines by name, as candidates are listed; imported when first asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Engine] = {}
+
+    def __getitem__(self, name: str) -> Engine:
+        if name not in self._made:
+            module, _, kind = ENGINES[name].partition(":")
+            self._made[name] = getattr(import_module(module), kind)()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ENGINES)
+
+    def __len__(self) -> int:
+        return len(ENGINES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in ENGINES
+
+
 @functools.cache
-def engines() -> dict[str, Engine]:
-    """Return the engines by name, in the order in which candidates are listed."""
-    made: dict[str, Engine] = {}
-    for name, place in ENGINES.items():
-        module, _, kind = place.partition(":")
-        made[name] = getattr(import_module(module), kind)()
-    return made
+def engines() -> Engines:
+    """Return the process's engines."""
+    return Engines()
 
 
 def target_of(engine: str, device: int) -> Target:

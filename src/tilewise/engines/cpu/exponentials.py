@@ -3,8 +3,9 @@ Exponentials and what is built on them, branch-free, so that LLVM vectorises the
 
 Reduction as in Cody and Waite (Software Manual for the Elementary Functions, 1980):
 x = n ln 2 + r with ln 2 in two parts; n is rounded by adding 1.5 * 2^23 (or 2^52),
-which leaves it in the low bits. The polynomials in r are the minimax forms of Moshier's
-Cephes; erf in float32 follows N. Juffa's two-piece form, in float64 Cephes' ndtr.c.
+which leaves it in the low bits. The polynomials in r are Moshier's minimax forms
+(Cephes) in float32, made at Chebyshev's points in float64; erf in float32 follows N.
+Juffa's two-piece form, in float64 Cephes' ndtr.c.
 Errors, from tests against longdouble on 400,000 arguments: at most 2 units in the
 last place. `_f4` functions take float32, `_f8` float64; NaN stays NaN.
 """
@@ -36,9 +37,9 @@ def reduced_f4(y: Any) -> Any:
 
 
 def reduced_f8(y: Any) -> Any:
-    """Return n and e^r - 1 for y = n ln 2 + r, |y| < 2000 (a rational form in r)."""
+    """Return n and e^r - 1 for y = n ln 2 + r, |y| < 2000."""
     n, r = remainder_f8(y)
-    return n, rational_f8(r)
+    return n, near_f8(r)
 
 
 def remainder_f8(y: Any) -> Any:
@@ -50,24 +51,25 @@ def remainder_f8(y: Any) -> Any:
     return i8(f8(shifted).view(np.int64) - i8(0x4338000000000000)), r
 
 
-def rational_f8(r: Any) -> Any:
+def near_f8(r: Any) -> Any:
     """
-    Return e^r - 1 for |r| < 0.5.
+    Return e^r - 1 for |r| <= 0.5.
 
-    Cephes' 2 r P / (D - r P), of which r is taken apart: `rest` is (2 P - D) / r^2.
+    r + r^2 p(r), of which p interpolates at Chebyshev's points: 4e-18 off.
     """
-    q = r * r
-    p = f8(1.26177193074810590878e-4)
-    p = p * q + f8(3.02994407707441961300e-2)
-    p = p * q + f8(9.99999999999999999910e-1)
-    rest = f8(-3.00198505138664455042e-6)
-    rest = rest * q + f8(-2.272129017347219860164e-3)
-    rest = rest * q + f8(-1.66666666666666636366e-1)
-    d = f8(3.00198505138664455042e-6)
-    d = d * q + f8(2.52448340349684104192e-3)
-    d = d * q + f8(2.27265548208155028766e-1)
-    d = d * q + f8(2.00000000000000000005e0)
-    return r + r * ((r * p + q * rest) / (d - r * p))
+    p = f8(1.6116496514371548e-10)
+    p = p * r + f8(2.0962955815976076e-09)
+    p = p * r + f8(2.505194670972162e-08)
+    p = p * r + f8(2.7557076636642725e-07)
+    p = p * r + f8(2.755731943362024e-06)
+    p = p * r + f8(2.4801587616145414e-05)
+    p = p * r + f8(0.00019841269841146993)
+    p = p * r + f8(0.001388888888870455)
+    p = p * r + f8(0.00833333333333336)
+    p = p * r + f8(0.04166666666666706)
+    p = p * r + f8(0.16666666666666666)
+    p = p * r + f8(0.5)
+    return p * (r * r) + r
 
 
 def scaled_f4(v: Any, n: Any) -> Any:
@@ -117,7 +119,7 @@ def exp2_f8(x: Any) -> Any:
     y = clamped(x, f8(-1076.0), f8(1025.0))
     shifted = y + f8(6755399441055744.0)
     rest = y - (shifted - f8(6755399441055744.0))
-    v = rational_f8(rest * f8(0.693147180559945309417))
+    v = near_f8(rest * f8(0.693147180559945309417))
     return scaled_f8(
         v + f8(1.0), i8(f8(shifted).view(np.int64) - i8(0x4338000000000000))
     )
@@ -132,10 +134,10 @@ def expm1_f4(x: Any) -> Any:
 
 
 def expm1_f8(x: Any) -> Any:
-    """e^x - 1; see `expm1_f4`. The rational form serves up to 1/2."""
+    """e^x - 1; see `expm1_f4`. The polynomial serves up to 1/2."""
     near = abs(x) < f8(0.5)
     n, v = reduced_f8(clamped(x, f8(-700.0), f8(710.0)))
-    n, v = i8(0) if near else n, rational_f8(x) if near else v
+    n, v = i8(0) if near else n, near_f8(x) if near else v
     a = i8((n + i8(1022)) << i8(52)).view(np.float64)
     y = (a * v + (a - f8(0.5))) * f8(2.0)
     return x if abs(x) < f8(5.551115123125783e-17) else y
@@ -159,11 +161,11 @@ def tanh_f4(x: Any) -> Any:
 
 
 def tanh_f8(x: Any) -> Any:
-    """Return tanh; see `tanh_f4`. The rational form serves |x| up to 1/4."""
+    """Return tanh; see `tanh_f4`. The polynomial serves |x| up to 1/4."""
     y = clamped(abs(x) * f8(2.0), f8(0.0), f8(40.0))
     near = y < f8(0.5)
     n, r = remainder_f8(y)
-    n, v = i8(0) if near else n, rational_f8(y if near else r)
+    n, v = i8(0) if near else n, near_f8(y if near else r)
     a = i8((n + i8(1023)) << i8(52)).view(np.float64)
     e = a * v + (a - f8(1.0))
     down = e + f8(2.0)

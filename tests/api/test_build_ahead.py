@@ -253,11 +253,13 @@ def test_a_bundle_without_a_compiler(layer, monkeypatch):
     monkeypatch.setattr(NumbaCudaEngine, "variants", lambda *args: only)
     path = layer / "dense.bundle"
     build_ahead([subject()], ("sm_90",), bundle=path)
-    settings = {"TILEWISE_DEVICE": "emulated", "TILEWISE_CACHE_DIR": str(layer / "b")}
-    served = lines_of(
-        SHIPPED, [layer], [[str(layer)]], TILEWISE_BUNDLE=str(path), **settings
-    )
-    alone = lines_of(SHIPPED, [layer], [[str(layer)]], **settings)
+    served, alone = (
+        lines_of(
+            SHIPPED, [layer], [[str(layer)]], TILEWISE_DEVICE="emulated",
+            TILEWISE_CACHE_DIR=str(layer / store), TILEWISE_BUNDLE=bundle,
+        )
+        for store, bundle in (("one", str(path)), ("other", ""))
+    )  # fmt: skip
 
     assert ["True True 0 2"] == served
     assert "'numba' is not installed" in alone[0]

@@ -48,8 +48,7 @@ class Emulation:
 
     def __str__(self) -> str:
         launch = f"grid {self.shape.grid} block {self.shape.block}"
-        count = len(self.reports)
-        head = f"{self.kernel}, {launch}: {count} finding{'s' * (count != 1)}"
+        head = f"{self.kernel}, {launch}: {len(self.reports)} findings"
         return "\n".join([head, *(str(report) for report in self.reports)])
 
 

@@ -3,7 +3,7 @@ From a variant to a run: the only place where engines and the store meet.
 
 An artifact is looked for in memory, then in the store under its key, then under the
 key of those that were shipped, and is built when it is in none. One that cannot be
-loaded is evicted and built again, once.
+loaded, or fails its check, is evicted and built again, once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tilewise.build.keys import artifact_key, shipped_key
@@ -180,6 +180,7 @@ class Workshop:
         made, build_ms = timed(lambda: engine.build(variant, problem, target))
         counts.compile_ms += build_ms
         run, load_ms = timed(lambda: engine.load(made, variant, problem))
+        made = verified(made, run)
         _, store_ms = timed(lambda: self.store_of().keep_artifact(key, made))
         return Prepared(run, made, key, "build", lookup_ms, build_ms, store_ms, load_ms)
 
@@ -196,12 +197,19 @@ class Workshop:
         except EngineError as error:
             store.evict_artifact(key, str(error))
             return None
+        if (marked := verified(artifact, run)) != artifact:
+            store.keep_artifact(key, marked)
         return Prepared(run, artifact, key, "store", lookup_ms, load_ms=load_ms)
 
     def forget(self) -> None:
         """Drop all loaded code from memory."""
         with self.lock:
             self.loaded.clear()
+
+
+def verified(artifact: Artifact, run: Run) -> Artifact:
+    """Return an artifact marked with the device that its run was checked on, if any."""
+    return replace(artifact, verified=getattr(run, "verified", artifact.verified))
 
 
 def timed(step: Callable[[], T]) -> tuple[T, float]:

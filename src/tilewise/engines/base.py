@@ -88,5 +88,9 @@ class Engine(Protocol):
         ...
 
     def load(self, artifact: Artifact, variant: Variant, problem: Problem) -> Run:
-        """Make an artifact callable; raises EngineError when it is unusable."""
+        """
+        Make an artifact callable; raises EngineError when it is unusable.
+
+        A run that checked its results has `verified`, the device that it did it on.
+        """
         ...

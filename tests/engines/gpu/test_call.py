@@ -152,6 +152,28 @@ def test_an_artifact_that_does_not_load():
     assert 1 == kernel.stats.compiles
 
 
+def test_a_wrong_artifact_in_the_store(monkeypatch):
+    """It is evicted at its first use and built anew; what is right is marked so."""
+    args = integers(9, 4), integers(4, 5), integers(5)
+    first = pinned(dense, "cuda_cpp/naive")
+    first._resolver().workshop.forget()
+    first(*args)
+    (entry,) = open_store().entries()
+    made = open_store().artifact(entry.key)
+    other = made.text.replace(b"add.f32", b"sub.f32")
+    assert (made.verified, True) == ("emulated", other != made.text)
+    open_store().keep_artifact(entry.key, replace(made, text=other, verified="none"))
+    kernel = pinned(dense, "cuda_cpp/naive")
+    kernel._resolver().workshop.forget()
+    with pytest.warns(StoreWarning, match="gives wrong results"):
+        found = kernel(*args)
+
+    assert dense(*args).tolist() == found.tolist()
+    kept = open_store().artifact(entry.key)
+    assert (made.text, "emulated") == (kept.text, kept.verified)
+    assert 1 == kernel.stats.compiles
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not gpus(), reason="there is no CUDA driver or no GPU here")
 @pytest.mark.parametrize("pin", PINS)

@@ -29,8 +29,8 @@ class GlslEngine:
     """
 
     name = "glsl"
-    methods = ("plain", "shared")
     toolchain = ("moderngl",)
+    methods = ("plain", "shared")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
         """Return the methods with their tiles, the simplest first."""

@@ -37,6 +37,7 @@ from tilewise.device.views import (
     device_view,
 )
 from tilewise.engines.base import Run
+from tilewise.engines.gpu.first_use import check_first_use, identity
 from tilewise.engines.gpu.params import Face, face, fixed
 from tilewise.engines.render import strong
 from tilewise.errors import EngineError
@@ -97,12 +98,14 @@ class CudaRun:
     """
     One artifact's run for a problem's forms, on any device and at any sizes.
 
-    What a call at known sizes, strides and alignments costs before the driver stands
-    in the newest record of benchmarks/bench_launch.py.
+    `verified` says on which device its results were checked last. What a call at known
+    sizes, strides and alignments costs before the driver stands in the newest record
+    of benchmarks/bench_launch.py.
     """
 
     def __init__(self, artifact: Artifact, problem: Problem, plan: Plan) -> None:
         self.artifact, self.problem, self.plan = artifact, problem, plan
+        self.verified = artifact.verified
         self.roles = (problem.spec.x, problem.spec.w, *problem.spec.operands)
         self.positions = [role.position for role in self.roles]
         self.dtypes = [np.dtype(form.dtype) for form in problem.forms]
@@ -205,8 +208,27 @@ class CudaRun:
             if known is None:
                 module = device.load(image_for(device, self.artifact))
                 module.kernel(self.plan.entry)
-                known = self.loaded[device] = Loaded(module, {})
+                known = Loaded(module, {})
+                if self.verified != identity(device):
+                    check_first_use(
+                        device, self.problem, partial(self.over, device, known)
+                    )
+                    self.verified = identity(device)
+                self.loaded[device] = known
             return known
+
+    def over(
+        self,
+        device: Device,
+        loaded: Loaded,
+        views: Sequence[DeviceView],
+        scalars: Sequence[Any],
+    ) -> None:
+        """Launch over matrices in their roles, `out` last, on the default stream."""
+        found = self.planned(loaded, [face(view) for view in views])
+        packed = [np.uint64(view.address) for view in views]
+        assert found.kernel is not None
+        device.launch(found.kernel, found.shape, [*packed, *found.fixed, *scalars])
 
     def prepared(self, loaded: Loaded, located: Sequence[Any], key: Any) -> Launch:
         """Prepare the launch for arrays that lie so, and remember it."""
@@ -215,18 +237,21 @@ class CudaRun:
             for (at, shape, steps, _), dtype in zip(located, self.dtypes, strict=True)
         ]
         seen = [viewed_array(*pair) for pair in zip(self.roles, views, strict=False)]
-        faces = [face(view) for view in (*seen, views[-1])]
+        if len(loaded.launches) >= LAUNCHES:
+            loaded.launches.clear()
+        found = self.planned(loaded, [face(view) for view in (*seen, views[-1])])
+        loaded.launches[key] = found
+        return found
+
+    def planned(self, loaded: Loaded, faces: Sequence[Face]) -> Launch:
+        """Return the launch for matrices that lie so."""
         (m, n), kernel = faces[-1].sizes, None
         if m and n:
             aligned = self.plan.aligned(faces)
             name = self.plan.entry if aligned else self.plan.plain
             kernel = loaded.module.kernel(name)
         shape = self.plan.shape(max(m, 1), max(n, 1))
-        if len(loaded.launches) >= LAUNCHES:
-            loaded.launches.clear()
-        found = Launch(kernel, shape, tuple(fixed(faces, faces[0].sizes[1])))
-        loaded.launches[key] = found
-        return found
+        return Launch(kernel, shape, tuple(fixed(faces, faces[0].sizes[1])))
 
 
 def here() -> Device:

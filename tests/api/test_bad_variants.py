@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,3 +112,45 @@ def test_a_winner_that_raises_gives_way_to_the_function() -> None:
     finally:
         del os.environ["TEST_FICKLE"]
     np.testing.assert_array_equal(broken[0], joint(*ARGS))
+
+
+OPENMP = """
+import numpy as np
+from numba import config, njit, prange, threading_layer
+from tilewise import tuned_kernel
+
+config.THREADING_LAYER = "omp"
+
+@njit(parallel=True)
+def add(x):
+    total = 0
+    for i in prange(x.size):
+        total += x[i]
+    return total
+
+@tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.05)
+def total(x):
+    return int(sum(x.tolist()))
+
+@total.variant
+def threads(x):
+    return add(x)
+
+x = np.arange(20_000)
+add(x)  # OpenMP runs in this process now.
+assert "omp" == threading_layer()
+print(total(x))
+print([c.status for c in total.explain(x).candidates if c.variant.engine == "user"])
+"""
+
+
+def test_openmp_in_this_process_rejects_nobody(tmp_path: Path) -> None:
+    """Where numba ends each fork, a variant with threads is measured in the process."""
+    pytest.importorskip("numba.np.ufunc.omppool")
+    script = tmp_path / "openmp.py"
+    script.write_text(OPENMP)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=200,
+        check=False,
+    )  # fmt: skip
+    assert ["199990000", "['measured']"] == done.stdout.splitlines(), done.stderr

@@ -48,7 +48,7 @@ class Check:
             at = "x".join(map(str, shape))
             lines.append(f"[{at}] {run}" if at else str(run))
         found = len(self.reports)
-        lines.append("no findings" if not found else f"{found} findings")
+        lines.append(f"{found or 'no'} finding{'s' * (found != 1)}")
         return "\n".join(lines)
 
 

@@ -48,7 +48,8 @@ class Emulation:
 
     def __str__(self) -> str:
         launch = f"grid {self.shape.grid} block {self.shape.block}"
-        head = f"{self.kernel}, {launch}: {len(self.reports)} findings"
+        count = len(self.reports)
+        head = f"{self.kernel}, {launch}: {count} finding{'s' * (count != 1)}"
         return "\n".join([head, *(str(report) for report in self.reports)])
 
 

@@ -83,7 +83,7 @@ def demo(
     tile_size: Annotated[
         int | None, typer.Option(help="Only for tiled engines.")
     ] = None,
-    epilogue: Annotated[str, typer.Option(help="identity or relu.")] = "identity",
+    epilogue: Annotated[str, typer.Option(help="relu or identity.")] = "relu",
     cache_dir: Annotated[Path | None, typer.Option(help="Where the store is.")] = None,
     clear_cache: Annotated[bool, typer.Option("--clear-cache")] = False,
     warmup: Annotated[int, typer.Option(min=0)] = 5,

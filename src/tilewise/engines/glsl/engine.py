@@ -29,8 +29,8 @@ class GlslEngine:
     """
 
     name = "glsl"
-    toolchain = ("moderngl",)
     methods = ("plain", "shared")
+    toolchain = ("moderngl",)
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
         """Return the methods with their tiles, the simplest first."""

@@ -19,7 +19,7 @@ def statuses(*runs: object, isolated: bool = False) -> dict[str, str]:
     """Examine the reference and some runs; return their statuses by name."""
     field = [filling(c.case()), *(c.entry(run, isolated=isolated) for run in runs)]
     with ExitStack() as closing:
-        found = examine(c.case(), field, Rules(), Limits(), closing)
+        found = examine(c.case(), field, Rules(), Limits(), closing, 1.0)
     return {
         v.method or v.engine: verdict.status for v, verdict in found.verdicts.items()
     }
@@ -46,5 +46,5 @@ def test_judges_in_workers() -> None:
 def test_samplers_time_what_they_name() -> None:
     """Every contestant that is right gets a sampler that returns nanoseconds."""
     with ExitStack() as closing:
-        found = examine(c.case(), [filling(c.case())], Rules(), Limits(), closing)
+        found = examine(c.case(), [filling(c.case())], Rules(), Limits(), closing, 1.0)
     assert found.samplers[REFERENCE](3) > 0

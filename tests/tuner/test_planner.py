@@ -155,3 +155,11 @@ def test_ctrl_c_passes() -> None:
     """Ctrl-C in this process ends the tuning, not just the contestant."""
     with pytest.raises(KeyboardInterrupt):
         decide(c.case(), [c.entry(c.interrupter)], (), None, 0.01)
+
+
+def test_nobody_is_verified_who_cannot_be_timed() -> None:
+    """One call of the reference takes the budget: the others are not tried."""
+    posed = c.case(shape=(520, 512, 512))
+    decision = decide(posed, [c.entry(c.raiser)], budget_s=1e-6)
+    told = [(one.status, one.reason) for one in decision.candidates]
+    assert [("measured", ""), ("not tried", "not tried (budget)")] == told

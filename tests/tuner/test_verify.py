@@ -9,8 +9,9 @@ import pytest
 
 from tests.expressions import arguments, random_kernel
 from tests.tuner import contestants as c
+from tilewise.tuner import nudge
 from tilewise.tuner.contest import Case
-from tilewise.tuner.verify import verify
+from tilewise.tuner.verify import prepare, verify
 
 
 def test_accepts_numpy_itself() -> None:
@@ -280,3 +281,43 @@ def test_takes_functions_that_refuse_subclasses() -> None:
     posed = c.case(plain)
     assert "right" == verify(c.right, posed).status
     assert "wrong" == verify(c.bias_forgetter, posed).status
+
+
+LARGE = (520, 512, 512)
+"""Sizes from which the wide product is taken in some rows only."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_finds_one_wrong_element_of_a_large_result(dtype: str) -> None:
+    """A row that is not taken in wide precision is checked against NumPy's product."""
+    posed = c.case(lambda x, w, b: x @ w + b, LARGE, dtype)
+
+    def lacking(x: Any, w: Any, b: Any, out: Any) -> Any:
+        np.add(np.matmul(x, w, out=out), b, out=out)
+        out[261, 77] -= x[261, 0] * w[0, 77]
+        return out
+
+    verdict = verify(lacking, posed)
+    assert "is wrong at [261, 77]" in verdict.reason
+
+
+@pytest.mark.parametrize("run", [c.right, c.lower_precision])
+def test_judges_a_large_result(run: Any) -> None:
+    """What is right passes; TF32 shows in the rows that are looked at closely."""
+    assert (run is c.right) == verify(run, c.case(shape=LARGE)).ok
+
+
+def test_large_products_are_wide_in_some_rows_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No product in wider precision has more than 64 rows."""
+    rows: list[int] = []
+    wide = nudge.product
+
+    def counted(x: Any, w: Any) -> Any:
+        rows.append(len(x))
+        return wide(x, w)
+
+    monkeypatch.setattr(nudge, "product", counted)
+    prepare(c.case(shape=LARGE))
+    assert 0 < max(rows) <= 64

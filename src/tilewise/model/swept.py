@@ -21,7 +21,8 @@ class Swept:
     `box` is what was asked; `regions` are its decisions, the measured ones first; of
     `points` problems measured; `regret` is the expected relative loss inside. `ended`
     says why: "regret", "settled", "budget", "interrupted", "decided" (nothing was
-    measured) or "busy" (another process measures).
+    measured) or "busy" (another process measures). `measured_s` counts verifying too,
+    as the budget does, but not compiling.
     """
 
     label: str

@@ -10,7 +10,9 @@ from typing import Any
 
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
+from tilewise.tuner.clock import Clock
 from tilewise.tuner.contest import Case, Contestant
+from tilewise.tuner.expect import is_vast
 from tilewise.tuner.isolate import Answers, Limits, Lost, Worker
 from tilewise.tuner.measure import Rules, Sampler, sampler
 from tilewise.tuner.verify import Exam, Verdict, prepare, verify
@@ -33,6 +35,7 @@ def examine(
     rules: Rules,
     limits: Limits,
     closing: ExitStack,
+    budget_s: float,
 ) -> Field:
     """
     Verify every contestant but the reference against the same trials.
@@ -41,8 +44,13 @@ def examine(
     """
     found = Field()
     judged = [c for c in contestants if c.variant != REFERENCE]
-    exam = prepare(case) if judged else None
+    if judged and outlasts(case, rules.clock, budget_s):
+        untried = Verdict("not tried", "not tried (budget)")
+        found.verdicts = {c.variant: untried for c in judged}
+    exam = prepare(case) if judged and not found.verdicts else None
     for contestant in contestants:
+        if contestant.variant in found.verdicts:
+            continue
         tell("verifying", contestant.variant)
         if contestant.variant == REFERENCE or exam is None:
             verdict, sample = (
@@ -57,6 +65,15 @@ def examine(
         found.verdicts[contestant.variant] = verdict
         found.samplers[contestant.variant] = sample
     return found
+
+
+def outlasts(case: Case, clock: Clock, budget_s: float) -> bool:
+    """Say whether one call of the reference on a large problem takes the budget."""
+    if case.bench is not None or not is_vast(case):
+        return False
+    begun = clock.read()
+    case.reference(*case.args)
+    return clock.read() - begun > budget_s * 1e9
 
 
 def apart(

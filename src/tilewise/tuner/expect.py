@@ -10,9 +10,9 @@ import numpy as np
 
 from tilewise.tuner.contest import Case
 from tilewise.tuner.inputs import Array
-from tilewise.tuner.nudge import Known, Nudge, Nudged
+from tilewise.tuner.nudge import LARGE_WORK, Known, Nudge, Nudged
 
-__all__ = ["Expected", "Fault", "expect"]
+__all__ = ["Expected", "Fault", "expect", "is_vast"]
 
 NUDGES = 4
 """Evaluations moved by chance, besides one upwards and one downwards."""
@@ -124,8 +124,9 @@ def expect(
 
     The reference is evaluated in wider precision, then with each operation moved
     within its bound, then as it is: what plain NumPy shows for the same arguments is
-    right too. `likely` says that the numbers are random (see `gamma`); `closely` asks
-    for many more evaluations, for the last few elements in doubt.
+    right too. A large product is taken in wider precision in some of its rows only
+    (see `Nudge.sampled`). `likely` says that the numbers are random (see `gamma`);
+    `closely` asks for many more evaluations, for the last few elements in doubt.
     """
     with np.errstate(all="ignore"):
         plain = np.asarray(case.reference(*args)).astype(case.dtype, copy=False)
@@ -157,12 +158,13 @@ def wide_samples(case: Case, args: Sequence[Any], manner: Manner) -> list[Array]
     like = wide if few(case) or narrow.char != "d" else args
     memory = (a.ctypes.data for a in (*wide, *like) if isinstance(a, np.ndarray))
     known = Known(frozenset(memory))
+    first = args if like is args and is_vast(case) else wide
     for number, sign in enumerate((None, 1, -1, *[0] * manner.chances)):
         nudge = nudge_of(narrow, sign, number)
         nudge.likely, nudge.relative = manner.likely, manner.relative
         nudge.known = known
         try:
-            samples.append(evaluated(case, wide if sign is None else like, nudge))
+            samples.append(evaluated(case, first if sign is None else like, nudge))
         except Exception:
             return samples or [unmoved(case, wide, args)]
         if narrow.kind not in "fc":
@@ -198,9 +200,14 @@ def few(case: Case) -> bool:
     return int(np.prod(case.shape)) <= 1 << 14
 
 
+def is_vast(case: Case) -> bool:
+    """Say whether even a pass over the result in long double would take long."""
+    return int(np.prod(case.shape)) * case.depth > LARGE_WORK
+
+
 def chances(case: Case) -> int:
-    """Return how many evaluations are moved by chance; one for large results."""
-    return NUDGES if few(case) else 1
+    """Return how many evaluations are moved by chance; the fewer the larger."""
+    return NUDGES if few(case) else int(not is_vast(case))
 
 
 WIDER = {"e": np.float64, "f": np.float64, "d": np.longdouble}
@@ -231,8 +238,8 @@ def gathered(
 ) -> Expected:
     """Join samples and the plain result to a centre, a radius and kinds."""
     result = plain.dtype
-    wide = np.dtype(np.longdouble if result.char in "dDgG" else np.float64)
-    values = [as_real(s).astype(wide) for s in samples]
+    wide = np.result_type(np.float64, as_real(samples[0]).dtype)
+    values = [as_real(s).astype(wide, copy=False) for s in samples]
     kinds = kind_of(as_real(plain))
     for sample in samples:
         kinds = kinds | kind_of(as_real(sample.astype(result)))
@@ -261,8 +268,9 @@ def reach(result: np.dtype[Any]) -> float:
 
 def distance(value: Array, centre: Array) -> Array:
     """Return how far samples are from the centre; what is not finite does not count."""
-    found: Array = np.abs(value - centre)
-    return np.where(np.isfinite(found), found, 0.0)
+    found: Array = np.asarray(np.abs(value - centre))
+    found[~np.isfinite(found)] = 0.0
+    return found
 
 
 def as_real(array: Array) -> Array:
@@ -274,7 +282,8 @@ def as_real(array: Array) -> Array:
 
 def kind_of(real: Array) -> Array:
     """Return one bit per element: finite, NaN, +inf or -inf."""
-    if real.dtype.kind != "f":
+    finite = np.isfinite(real) if real.dtype.kind == "f" else np.True_
+    if finite.all():
         return np.full(real.shape, FINITE, np.uint8)
     kinds = np.where(np.isnan(real), NAN, np.where(real > 0, UP, DOWN))
-    return np.where(np.isfinite(real), FINITE, kinds).astype(np.uint8)
+    return np.where(finite, FINITE, kinds).astype(np.uint8)

@@ -52,7 +52,7 @@ def decide(
     fresh = [c for c in entered if c.variant not in kept]
     rules = Rules(margin, clock_of(case, clock), cache)
     with ExitStack() as closing:
-        field = examine(case, fresh, rules, limits, closing)
+        field = examine(case, fresh, rules, limits, closing, budget_s)
         outcome = raced(field, fresh, incumbent, budget_s, rules, random)
     figures = kept | written(fresh, field, outcome)
     candidates = tuple(figures[c.variant] for c in entered)

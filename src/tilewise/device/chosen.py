@@ -6,6 +6,7 @@ from functools import cache
 
 from tilewise.device.driver import gpus
 from tilewise.device.seam import Device
+from tilewise.errors import EngineError
 from tilewise.settings import current
 
 __all__ = ["chosen_device"]
@@ -23,7 +24,10 @@ def chosen_device() -> Device | None:
         return _emulated()
     if setting == "none" or not gpus():
         return None
-    return _gpu()
+    found = _gpu()
+    if isinstance(found, EngineError):
+        raise found
+    return found
 
 
 @cache
@@ -34,7 +38,11 @@ def _emulated() -> Device:
 
 
 @cache
-def _gpu() -> Device:
+def _gpu() -> Device | EngineError:
+    """Return the first GPU, or why it can't be used, which is not asked again."""
     from tilewise.device.cuda import CudaDevice
 
-    return CudaDevice()
+    try:
+        return CudaDevice()
+    except EngineError as error:
+        return error

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from tilewise.device.driver import gpus
+from tilewise.device.driver import driver_version, gpus
 from tilewise.device.seam import (
     Argument,
     Buffer,
@@ -115,20 +116,37 @@ class CudaModule:
 
 
 class CudaDevice:
-    """A GPU."""
+    """
+    A GPU; work for it is given with it as the current one, whatever the caller's is.
+
+    Raises EngineError where it can't be used: no library for it, or a driver that is
+    older than they need.
+    """
 
     def __init__(self, index: int = 0) -> None:
         if not gpus():
             raise EngineError("there is no CUDA driver or no GPU on this machine")
-        import cuda.core
-        import cupy
+        try:
+            import cuda.core
+            import cupy
 
-        self._core, self._cupy = cuda.core, cupy
-        self._device = cuda.core.Device(index)
-        self._device.set_current()
-        self._stream = CudaStream(self._device.default_stream)
+            self._core, self._cupy, self._index = cuda.core, cupy, index
+            self._configs: dict[LaunchShape, Any] = {}
+            with self._current():
+                self._device = cuda.core.Device(index)
+                self._device.set_current()
+                self._stream = CudaStream(self._device.default_stream)
+        except Exception as error:
+            raise EngineError(
+                f"GPU {index} can't be used: {error}; the driver supports CUDA "
+                f"{driver_version()}"
+            ) from error
 
-    @property
+    def _current(self) -> Any:
+        """Return the context in which this GPU is the thread's current one."""
+        return self._cupy.cuda.Device(self._index)
+
+    @cached_property
     def properties(self) -> DeviceProperties:
         """Describe the device as the driver does."""
         found = self._device.properties
@@ -153,7 +171,8 @@ class CudaDevice:
         if nbytes < 0:
             raise ArgumentError(f"nbytes={nbytes} is negative")
         try:
-            return CudaBuffer(self._cupy.cuda.alloc(max(nbytes, 1)), nbytes)
+            with self._current():
+                return CudaBuffer(self._cupy.cuda.alloc(max(nbytes, 1)), nbytes)
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise EngineError(f"out of device memory: {error}") from error
 
@@ -213,12 +232,23 @@ class CudaDevice:
             )
         if shape.shared_bytes > _DEFAULT_DYNAMIC_BYTES:
             self._allow_shared(kernel, shape.shared_bytes)
-        config = self._core.LaunchConfig(
-            grid=shape.grid, block=shape.block, shmem_size=shape.shared_bytes
-        )
+        config = self._config(shape)
         values = [_argument(value, at) for at, value in enumerate(args)]
         target = self._raw_stream(stream)
-        self._core.launch(target, config, kernel.raw, *values)
+        try:
+            with self._current():
+                self._core.launch(target, config, kernel.raw, *values)
+        except Exception as error:
+            raise EngineError(f"{kernel.name} can't be launched: {error}") from error
+
+    def _config(self, shape: LaunchShape) -> Any:
+        """Return a launch shape as cuda.core has it, made once."""
+        known = self._configs.get(shape)
+        if known is None:
+            known = self._configs[shape] = self._core.LaunchConfig(
+                grid=shape.grid, block=shape.block, shmem_size=shape.shared_bytes
+            )
+        return known
 
     def _allow_shared(self, kernel: CudaKernel, nbytes: int) -> None:
         from cuda.bindings import driver
@@ -255,7 +285,8 @@ class CudaDevice:
 
     def synchronize(self) -> None:
         """Wait for all work of the device."""
-        self._device.sync()
+        with self._current():
+            self._device.sync()
 
 
 def _host(array: Array) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewise.device.seam import Device
 from tilewise.device.views import DeviceView, device_view
+from tilewise.errors import EngineError
 
 __all__ = ["Staging"]
 
@@ -50,7 +51,10 @@ class Staging:
         import cupy
 
         count = int(np.prod(shape))
-        memory = cupy.cuda.alloc_pinned_memory(max(count * dtype.itemsize, 1))
+        try:
+            memory = cupy.cuda.alloc_pinned_memory(max(count * dtype.itemsize, 1))
+        except Exception as error:
+            raise EngineError(f"out of pinned memory: {error}") from error
         return np.frombuffer(memory, dtype, count).reshape(shape)
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> DeviceView:

@@ -17,11 +17,13 @@ from tilewise.device.provenance import provenance
 from tilewise.device.target import cpu_target
 from tilewise.device.views import gpu
 from tilewise.engines.base import Engine
+from tilewise.errors import EngineError
 from tilewise.model.problem import Problem
 from tilewise.model.variant import Target
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.tables import Tables
 from tilewise.store.stack import open_store
+from tilewise.store.warn import warn_once
 
 __all__ = ["engines", "resolver"]
 
@@ -71,7 +73,11 @@ def target_of(engine: str, device: int) -> Target:
         return host_target()
     if engine == "glsl":
         return gl_target()
-    return device_target(gpu(device) if device else chosen_device())
+    try:
+        return device_target(gpu(device) if device else chosen_device())
+    except EngineError as error:  # The CPU serves on: one warning says why.
+        warn_once("CUDA", str(error))
+        return device_target(None)
 
 
 host_target = functools.cache(cpu_target)

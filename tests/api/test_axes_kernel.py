@@ -32,18 +32,19 @@ def make_inputs(n_samples: int, joint_size: int) -> tuple[Any, Any, int]:
 def joint(x: Any, y: Any, bins: int) -> Any:
     """Count how often each pair of classes occurs."""
     counts = np.zeros((bins, bins), np.int64)
-    np.add.at(counts, (x, y), 1)
+    for pair in zip(x.tolist(), y.tolist(), strict=True):
+        counts[pair] += 1
     return counts
 
 
 def fast(x: Any, y: Any, bins: int) -> Any:
-    """Count with bincount, which is several times faster than add.at."""
+    """Count with bincount, which is a hundred times faster."""
     return np.bincount(x * bins + y, minlength=bins * bins).reshape(bins, bins)
 
 
 def fresh(function: Any = joint, **options: Any) -> Any:
     """Return a new kernel with axes."""
-    given = {"axes": AXES, "make_inputs": make_inputs, "budget_s": 0.1} | options
+    given = {"axes": AXES, "make_inputs": make_inputs, "budget_s": 0.5} | options
     return tuned_kernel(**given)(function)
 
 
@@ -60,7 +61,7 @@ def test_a_kernel_without_variants_is_its_function() -> None:
     """Axes alone change nothing: the function serves, and explain says why."""
     kernel = fresh()
     np.testing.assert_array_equal(kernel(*ARGS), joint(*ARGS))
-    assert "no engine takes this problem" in kernel.explain(*ARGS).reason
+    assert "the kernel has no variants" in kernel.explain(*ARGS).reason
 
 
 def test_a_faster_variant_wins_and_gives_the_functions_values() -> None:
@@ -313,7 +314,7 @@ def test_a_users_variant_competes_with_the_generated_ones() -> None:
 def test_a_users_variant_of_another_dtype_is_wrong() -> None:
     """A fused kernel's variant keeps the function's dtype."""
 
-    @tuned_kernel(budget_s=0.05)
+    @tuned_kernel(engines=["user"], budget_s=0.05)
     def dense(x: Any, w: Any) -> Any:
         return x @ w + 1
 

@@ -85,7 +85,8 @@ class UserEngine:
 
     def variants(self) -> list[Variant]:
         """Return all variants in the order of their definition."""
-        return [v for method in self.methods.values() for v in method.variants]
+        methods = list(self.methods.values())  # Another thread may add one.
+        return [v for method in methods for v in method.variants]
 
     def bare(self, variant: Variant) -> Callable[..., Any]:
         """Return a variant as a function of the kernel's arguments."""

@@ -127,7 +127,8 @@ class Resolver:
                 able[0], "none", reason, problem, None, tuple(unable), final=True
             )
         if not able:
-            reason = "no engine takes this problem: " + reasons(unable)
+            told = reasons(unable) or "the kernel has no variants"
+            reason = f"no engine takes this problem: {told}"
             return Resolution(
                 REFERENCE, "none", reason, problem, None, tuple(unable), final=True
             )

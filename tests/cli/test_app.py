@@ -153,7 +153,10 @@ def test_demo_finds_a_nan_that_was_lost(tmp_path: Path) -> None:
         (("cache", "import", "none.tw"), "none.tw"),
         (("cache", "export", "none/all.tw"), "can't write none/all.tw"),
         (("frobnicate",), "No such command"),
-        (("tune", "mine"), "Missing option '--shapes'"),
+        (("explain", "mine"), "Missing option '--shape'"),
+        (("tune", "mine"), "dense states no sizes"),
+        (("tune", "mine", "--shapes", "4x4x4", "--ranges", "m=1-4"), "not both"),
+        (("tune", "mine", "--ranges", "m=1-4"), "ranges={'m': (1, 4)}"),
         (("cache",), "Missing command"),
     ],
     ids=" ".join,
@@ -166,6 +169,16 @@ def test_usage_errors_are_one_line_and_exit_code_2(
     assert 2 == done.returncode
     assert told in done.stderr
     assert ["tilewise"] == [line.split(":")[0] for line in done.stderr.splitlines()]
+
+
+def test_ranges_are_swept(project: Path) -> None:
+    """The regions reach over the range, and are told as JSON."""
+    words = ("mine:dense", "--ranges", "m=1-16,n=8,k=8", "--budget", "0.5", "--json")
+    done = tilewise(project, "tune", *words)
+    assert 0 == done.returncode, done.stderr
+    (sweep,) = json.loads(done.stdout)
+    assert ["1 <= m <= 16", "n = 8", "k = 8"] == sweep["box"]
+    assert {"variant", "region", "regret", "grade"} == set(sweep["regions"][0])
 
 
 def test_a_method_is_tuned_by_its_class(project: Path) -> None:

@@ -13,11 +13,12 @@ import typer
 import tilewise
 from tilewise.cli.build import build
 from tilewise.cli.cache import cache
-from tilewise.cli.load import kernels_of, one_kernel, sizes_of
+from tilewise.cli.load import sizes_of
 from tilewise.cli.report import report
 from tilewise.cli.retune import retune
 from tilewise.cli.show import show
 from tilewise.cli.tables import Debug, Json, aligned, printed
+from tilewise.cli.tune import explain, tune
 from tilewise.errors import TilewiseError
 
 __all__ = ["app", "main"]
@@ -29,17 +30,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cache, name="cache")
+app.command()(tune)
+app.command()(explain)
 app.command()(build)
 app.command()(show)
 app.command()(report)
 app.command()(retune)
 USAGE_ERROR: Any = typer.BadParameter.__base__  # Typer's name for it is not public.
 Count = Annotated[int, typer.Option(min=1)]
-Residency = Annotated[str, typer.Option(help="host or device.")]
-Signature = Annotated[
-    str | None,
-    typer.Option(help='Axes of the arguments: "(m,k),(k,n),(n)->(m,n)".'),
-]
 
 
 def main() -> None:
@@ -163,66 +161,6 @@ def setting_text(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(value) or "-"
     return "-" if value in (None, "") else str(value)
-
-
-@app.command()
-def tune(
-    kernel: Annotated[str, typer.Argument(help="MODULE or MODULE:NAME.")],
-    *,
-    shapes: Annotated[str, typer.Option(help="MxNxK[,MxNxK...].")],
-    dtype: str = "float32",
-    residency: Residency = "host",
-    signature: Signature = None,
-    force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
-    budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Measure every variant at some sizes and keep the winners."""
-    from tilewise.api.explain import Explanation
-
-    sizes = sizes_of(shapes)
-    if budget is not None and not budget > 0:
-        raise typer.BadParameter("give seconds above 0", param_hint="budget")
-    options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
-    options |= {"budget_s": budget, "progress": True, "signature": signature}
-    reports = []
-    for found in kernels_of(kernel):
-        reports.append(found.tune(shapes=sizes, **options))
-        if reports[-1].interrupted:
-            break
-    if as_json:
-        told = [
-            Explanation(r.kernel, one, r.assumed)
-            for r in reports
-            for one in r.resolutions
-        ]
-        printed([one.to_dict() for one in told])
-    else:
-        print("\n\n".join(map(str, reports)))
-    if any(report.interrupted for report in reports):
-        raise SystemExit(1)
-
-
-@app.command()
-def explain(
-    kernel: Annotated[str, typer.Argument(help="MODULE:NAME.")],
-    *,
-    shape: Annotated[str, typer.Option(help="MxNxK.")],
-    dtype: str = "float32",
-    residency: Residency = "host",
-    signature: Signature = None,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Say what a call at some sizes would run and why."""
-    found = one_kernel(kernel)
-    made: Any = {"dtype": dtype, "residency": residency, "signature": signature}
-    told = [found.explain(m=m, n=n, k=k, **made) for m, n, k in sizes_of(shape)]
-    if as_json:
-        printed([one.to_dict() for one in told])
-    else:
-        print("\n\n".join(map(str, told)))
 
 
 @app.command()

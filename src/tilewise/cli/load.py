@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -11,7 +12,14 @@ from tilewise.api.method import MethodCall, kernel_of_class
 from tilewise.api.modules import imported
 from tilewise.errors import ArgumentError
 
-__all__ = ["kernels_of", "one_kernel", "sizes_of"]
+__all__ = [
+    "Kernel",
+    "kernels_of",
+    "one_kernel",
+    "points_of",
+    "ranges_of",
+    "sizes_of",
+]
 
 Kernel = TunedKernel[Any, Any]
 
@@ -60,17 +68,39 @@ def one_kernel(text: str) -> Kernel:
     return kernels_of(text)[0]
 
 
-def sizes_of(text: str) -> list[tuple[int, int, int]]:
+def points_of(text: str, axes: Sequence[str]) -> list[dict[str, int]]:
     """
-    Read MxNxK[,MxNxK...] into (m, n, k).
+    Read sizes such as MxNxK[,MxNxK...] by axis.
 
-    Raises ArgumentError showing the part that is not three sizes.
+    Raises ArgumentError showing the part that is not a size for each axis.
     """
     found = []
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)x(\d+)x(\d+)\s*", part)
+        sizes = part.strip().split("x")
+        if len(sizes) != len(axes) or not all(size.isdecimal() for size in sizes):
+            form = "x".join(axis.upper() for axis in axes)
+            example = "x".join(("128", "64", "32")[i % 3] for i in range(len(axes)))
+            raise ArgumentError(f"{part!r} is not {form}, such as {example}")
+        found.append(dict(zip(axes, map(int, sizes), strict=True)))
+    return found
+
+
+def sizes_of(text: str) -> list[tuple[int, int, int]]:
+    """Read MxNxK[,MxNxK...] into (m, n, k); raises ArgumentError for what is none."""
+    return [(p["m"], p["n"], p["k"]) for p in points_of(text, ("m", "n", "k"))]
+
+
+def ranges_of(text: str) -> dict[str, int | tuple[int, int]]:
+    """
+    Read ranges such as m=1-4096,n=64 by axis.
+
+    Raises ArgumentError showing the part that is no range.
+    """
+    found: dict[str, int | tuple[int, int]] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\w+)=(\d+)(?:-(\d+))?\s*", part)
         if match is None:
-            raise ArgumentError(f"{part!r} is not MxNxK, such as 128x64x32")
-        m, n, k = map(int, match.groups())
-        found.append((m, n, k))
+            raise ArgumentError(f"{part!r} is no range, such as m=1-4096 or n=64")
+        axis, low, high = match.groups()
+        found[axis] = int(low) if high is None else (int(low), int(high))
     return found

@@ -1,0 +1,129 @@
+"""`tilewise tune` and `tilewise explain`: measure at sizes, and say what is decided."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tilewise.api.explain import Explanation, TuneReport
+from tilewise.api.shapes import axis_names
+from tilewise.cli.load import Kernel, kernels_of, one_kernel, points_of, ranges_of
+from tilewise.cli.show import grade_of
+from tilewise.cli.tables import Debug, Json, printed
+from tilewise.errors import ArgumentError
+from tilewise.model.swept import Swept
+
+__all__ = ["explain", "tune"]
+
+Residency = Annotated[str, typer.Option(help="host or device.")]
+Signature = Annotated[
+    str | None,
+    typer.Option(help='Axes of the arguments: "(m,k),(k,n),(n)->(m,n)".'),
+]
+
+
+def tune(
+    kernel: Annotated[str, typer.Argument(help="MODULE or MODULE:NAME.")],
+    *,
+    shapes: Annotated[str, typer.Option(help="MxNxK[,MxNxK...].")] = "",
+    ranges: Annotated[
+        str, typer.Option(help="Sweep instead: m=1-4096,n=64,k=1-4096.")
+    ] = "",
+    dtype: str = "float32",
+    residency: Residency = "host",
+    signature: Signature = None,
+    force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
+    budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """
+    Measure every variant at some sizes, or over ranges, and keep the winners.
+
+    Without either, a kernel is measured at the sizes that its decorator states. Those
+    of a kernel with axes of its own stand in the order of its axes.
+    """
+    if budget is not None and not budget > 0:
+        raise typer.BadParameter("give seconds above 0", param_hint="budget")
+    options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
+    options |= {"budget_s": budget, "progress": True, "signature": signature}
+    wanted = [(found, sizes_for(found, shapes, ranges)) for found in kernels_of(kernel)]
+    reports: list[TuneReport] = []
+    for found, sizes in wanted:
+        reports.append(found.tune(**sizes, **options))
+        if reports[-1].interrupted:
+            break
+    if as_json:
+        printed([part for report in reports for part in parts_of(report)])
+    else:
+        print("\n\n".join(map(str, reports)))
+    if any(report.interrupted for report in reports):
+        raise SystemExit(1)
+
+
+def sizes_for(kernel: Kernel, shapes: str, ranges: str) -> dict[str, Any]:
+    """Return the sizes or ranges at which a kernel is to be tuned, as options."""
+    subject = kernel._subject
+    if shapes and ranges:
+        raise ArgumentError("give --shapes or --ranges, not both")
+    if ranges:
+        return {"ranges": ranges_of(ranges)}
+    if shapes:
+        return {"sizes": points_of(shapes, axis_names(subject))}
+    if not subject.options.sizes:
+        raise ArgumentError(
+            f"{subject.name} states no sizes: give --shapes MxNxK,... or --ranges "
+            "m=1-4096,n=64,k=1-4096"
+        )
+    return {}
+
+
+def parts_of(report: TuneReport) -> list[dict[str, Any]]:
+    """Return a report's explanations and sweeps as plain values for JSON."""
+    told = [Explanation(report.kernel, r, report.assumed) for r in report.resolutions]
+    swept = [sweep_of(report.kernel, one) for one in report.sweeps]
+    return [one.to_dict() for one in told] + swept
+
+
+def sweep_of(kernel: str, sweep: Swept) -> dict[str, Any]:
+    """Return a sweep as plain values for JSON."""
+    return {
+        "kernel": kernel,
+        "table": sweep.label,
+        "box": list(map(str, sweep.box)),
+        "ended": sweep.ended,
+        "points": sweep.points,
+        "measured_s": sweep.measured_s,
+        "regret": sweep.regret,
+        "regions": [
+            {
+                "region": ", ".join(map(str, one.region)),
+                "variant": str(one.variant),
+                "grade": grade_of(one),
+                "regret": one.regret,
+            }
+            for one in sweep.regions
+        ],
+    }
+
+
+def explain(
+    kernel: Annotated[str, typer.Argument(help="MODULE:NAME.")],
+    *,
+    shape: Annotated[str, typer.Option(help="MxNxK.")],
+    dtype: str = "float32",
+    residency: Residency = "host",
+    signature: Signature = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a call at some sizes would run and why."""
+    found = one_kernel(kernel)
+    made: Any = {"dtype": dtype, "residency": residency, "signature": signature}
+    points: Any = points_of(shape, axis_names(found._subject))
+    told = [found.explain(**point, **made) for point in points]
+    if as_json:
+        printed([one.to_dict() for one in told])
+    else:
+        print("\n\n".join(map(str, told)))

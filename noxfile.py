@@ -97,6 +97,13 @@ def retune(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def guards(session: nox.Session) -> None:
+    """Patch each guard of the tuner away and see that its test then fails."""
+    session.install(".", *group("test"))
+    session.run("python", "-m", "tests.tuner.guards")
+
+
+@nox.session(default=False)
 def emulate(session: nox.Session) -> None:
     """Run the heavy tests of the emulated device."""
     pytest(session, "-n", "auto", "-m", "emulate")

@@ -44,7 +44,7 @@ def fast(x: Any, y: Any, bins: int) -> Any:
 
 def fresh(function: Any = joint, **options: Any) -> Any:
     """Return a new kernel with axes."""
-    given = {"axes": AXES, "make_inputs": make_inputs, "budget_s": 0.5} | options
+    given = {"axes": AXES, "make_inputs": make_inputs, "budget_s": 2.0} | options
     return tuned_kernel(**given)(function)
 
 
@@ -214,7 +214,7 @@ def test_tune_and_explain_take_sizes() -> None:
 def test_results_may_be_tuples_of_arrays_and_numbers() -> None:
     """What a variant returns is compared part by part."""
 
-    @tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.05)
+    @tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.39)
     def moments(x: Any) -> Any:
         return x.mean(), x.std(), np.cumsum(x)
 
@@ -242,7 +242,7 @@ def test_results_may_be_tuples_of_arrays_and_numbers() -> None:
 def test_a_tolerance_decides_what_is_right(tolerance: Any, status: str) -> None:
     """A number, a pair or a comparison replaces the default bound."""
 
-    @tuned_kernel(axes={"n": lambda x: x.size}, tolerance=tolerance, budget_s=0.05)
+    @tuned_kernel(axes={"n": lambda x: x.size}, tolerance=tolerance, budget_s=0.39)
     def total(x: Any) -> Any:
         return x.sum()
 
@@ -258,7 +258,7 @@ def test_a_tolerance_decides_what_is_right(tolerance: Any, status: str) -> None:
 def test_defaults_may_be_left_out() -> None:
     """A variant gets the function's defaults."""
 
-    @tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.05)
+    @tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.39)
     def scaled(x: Any, factor: float = 3.0) -> Any:
         return x * factor
 
@@ -291,7 +291,7 @@ def test_forget_makes_the_next_call_look_again() -> None:
 def test_a_users_variant_competes_with_the_generated_ones() -> None:
     """A fused kernel's variants and the user's stand in one race."""
 
-    @tuned_kernel(budget_s=0.1)
+    @tuned_kernel(budget_s=1.0)
     def dense(x: Any, w: Any) -> Any:
         return np.maximum(x @ w, 0)
 
@@ -314,7 +314,7 @@ def test_a_users_variant_competes_with_the_generated_ones() -> None:
 def test_a_users_variant_of_another_dtype_is_wrong() -> None:
     """A fused kernel's variant keeps the function's dtype."""
 
-    @tuned_kernel(engines=["user"], budget_s=0.05)
+    @tuned_kernel(engines=["user"], budget_s=0.39)
     def dense(x: Any, w: Any) -> Any:
         return x @ w + 1
 

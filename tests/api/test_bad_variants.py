@@ -128,7 +128,7 @@ def add(x):
         total += x[i]
     return total
 
-@tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.05)
+@tuned_kernel(axes={"n": lambda x: x.size}, budget_s=0.39)
 def total(x):
     return int(sum(x.tolist()))
 

@@ -27,7 +27,7 @@ from tilewise import tuned_kernel
 def make_inputs(n):
     return (np.linspace(0.0, 1.0, n),)
 
-@tuned_kernel(axes={"n": lambda x: x.size}, make_inputs=make_inputs, budget_s=0.5,
+@tuned_kernel(axes={"n": lambda x: x.size}, make_inputs=make_inputs, budget_s=3.0,
               sizes=[{"n": 10_000}])
 def squares(x):
     total = 0.0

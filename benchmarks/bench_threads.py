@@ -4,14 +4,18 @@ Tuned kernels in turn with the user's own NumPy products, and the memory of a ca
     python benchmarks/bench_threads.py
 
 Two thread pools that fight were seen to make a 0.06 ms product take 8 ms: the cost
-of taking turns is a pair's time over the sum of both times alone. Memory is the peak
-resident size of a call, in a process of its own, over inputs and output.
+of taking turns is a pair's time over the sum of both times alone, with the machine as
+it is and with another process that keeps one core busy. Memory is what a call takes
+over inputs and output, in a process of its own: the peak resident size and, of a
+second call, Python's own allocations.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +30,10 @@ PROTOCOL = (
     "25 shuffled rounds of the kernel alone, the product alone, both in turn, and both "
     "in NumPy (control); ratios by round, median and quartiles"
 )
-METHODS = ("cpu/blas_serial", "cpu/blas_parallel", "cpu/small", "cpu/packed")
+SIZES = (64, 128, 256, 512, 1024)
 MEMORY = """
 import sys
+import tracemalloc
 import numpy as np
 from benchmarks.bench_threads import peak_mib, reset_peak
 from benchmarks.problems import arguments, relu
@@ -43,7 +48,10 @@ else:
 kernel(args[0][:1024], *args[1:], out=out[:1024])
 before = reset_peak()
 kernel(*args, out=out)
-print(peak_mib() - before)
+resident = peak_mib() - before
+tracemalloc.start()
+kernel(*args, out=out)
+print(resident, tracemalloc.get_traced_memory()[1] / 2**20)
 """
 
 
@@ -60,16 +68,20 @@ def reset_peak() -> float:
     return peak_mib()
 
 
-def turns(method: str, size: int) -> dict[str, Any] | None:
+def variants(size: int) -> list[str]:
+    """Return what can serve a square, each with one thread and with all."""
+    args = arguments("relu", (size, size, size), "float32")
+    found = map(str, tuned_kernel(relu).variants(*args))
+    return [name for name in found if name.startswith("cpu/")]
+
+
+def turns(variant: str, size: int) -> dict[str, Any]:
     """Time a pinned kernel and a NumPy product alone and in turn."""
     args = arguments("relu", (size, size, size), "float32")
     other, product = args[0].copy(), np.empty((size, size), np.float32)
     kernel = tuned_kernel(relu)
-    kernel.pin(method)
-    try:
-        kernel(*args)
-    except Exception as error:
-        return {"method": method, "size": size, "rejected": str(error)}
+    kernel.pin(variant)
+    kernel(*args)
 
     def own() -> Any:
         return kernel(*args)
@@ -85,7 +97,7 @@ def turns(method: str, size: int) -> dict[str, Any] | None:
     times = interleaved(calls, ROUNDS, inner)
     alone = [a + b for a, b in zip(times["own"], times["users"], strict=True)]
     return {
-        "method": method, "size": size,
+        "variant": variant, "size": size,
         "both over sum": ratio(times["both"], alone),
         "numpy over both": ratio(times["numpy"], times["both"]),
     }  # fmt: skip
@@ -98,13 +110,27 @@ def memory(method: str) -> dict[str, Any]:
     what = {"method": method, "unit": "MiB over inputs and output"}
     if done.returncode:
         return {**what, "rejected": done.stderr.strip().splitlines()[-1]}
-    return {**what, "peak": round(float(done.stdout), 2)}
+    resident, traced = (round(float(one), 2) for one in done.stdout.split())
+    return {**what, "peak": resident, "traced": traced}
+
+
+@contextmanager
+def busy_core() -> Iterator[None]:
+    """Keep one core busy with another process."""
+    burning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        burning.kill()
+        burning.wait()
 
 
 def main() -> None:
     """Measure and record."""
-    rows = [turns(m, size) for size in (64, 128, 256, 512, 1024) for m in METHODS]
-    append("threads", PROTOCOL, [row for row in rows if row is not None])
+    for others, state in (("as it is", nullcontext()), ("one core busy", busy_core())):
+        with state:
+            rows = [turns(v, size) for size in SIZES for v in variants(size)]
+        append("threads", PROTOCOL, [{**row, "machine": others} for row in rows])
     methods = ("cpu/blas_serial", "cpu/blas_parallel", "cpu/packed", "numpy")
     append(
         "memory",

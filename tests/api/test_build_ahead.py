@@ -14,7 +14,7 @@ import pytest
 
 import tilewise
 from tilewise.api import build_ahead as module
-from tilewise.api.build_ahead import build_ahead, problems_of
+from tilewise.api.build_ahead import build_ahead, problems_of, subjects_of
 from tilewise.engines.cuda_cpp.engine import CudaCppEngine
 from tilewise.engines.numba_cuda.engine import NumbaCudaEngine
 from tilewise.errors import ArgumentError, EngineError
@@ -263,3 +263,12 @@ def test_a_bundle_without_a_compiler(layer, monkeypatch):
 
     assert ["True True 0 2"] == served
     assert "'numba' is not installed" in alone[0]
+
+
+def test_kernels_with_axes_have_nothing_to_build():
+    """They are left out beside others, and refused alone."""
+    axed = tilewise.tuned_kernel(axes={"n": lambda x: x.size})(lambda x: x)
+    fused = tilewise.tuned_kernel(lambda x, w: x @ w)
+    assert [fused._subject] == subjects_of([axed, fused])
+    with pytest.raises(ArgumentError, match="has no code of engines"):
+        subjects_of([axed])

@@ -89,3 +89,17 @@ def test_sizes_of_other_axes() -> None:
     """Sizes name the kernel's axes."""
     with pytest.raises(ArgumentError, match="give its arguments, or n="):
         kernel().explain(m=1, n=2)
+
+
+def test_a_callable_with_a_name_is_a_variant() -> None:
+    """Kernels of CuPy, say, are objects with a name."""
+
+    class Elementwise:
+        name = "elementwise"
+
+        def __call__(self, x: Any, bins: int) -> Any:
+            return x.sum() + bins
+
+    one = kernel()
+    one.variant(Elementwise())
+    assert "user/elementwise" in map(str, one._subject.user.variants())

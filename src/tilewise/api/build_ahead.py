@@ -202,5 +202,14 @@ def since_ms(started: float) -> float:
 
 
 def subjects_of(kernels: Sequence[Any]) -> list[Subject]:
-    """Return the subjects of decorated kernels."""
-    return [kernel._subject for kernel in kernels]
+    """
+    Return the subjects of the kernels that engines generate code for.
+
+    Raises ArgumentError where there is none: a kernel with axes has its user's code.
+    """
+    found = [kernel._subject for kernel in kernels]
+    fused = [subject for subject in found if not subject.axes]
+    if found and not fused:
+        names = ", ".join(subject.name for subject in found)
+        raise ArgumentError(f"{names}: a kernel with axes has no code of engines")
+    return fused

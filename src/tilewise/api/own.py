@@ -150,7 +150,7 @@ def user_method(
     isolated: bool,
 ) -> UserMethod:
     """Return a user's variant as it was decorated; ArgumentError says what is wrong."""
-    name = str(getattr(function, "__name__", ""))
+    name = str(getattr(function, "__name__", getattr(function, "name", "")))
     if not callable(function) or not name.isidentifier():
         raise ArgumentError(f"{function!r} is no variant: decorate a def with a name")
     known = subject.user.methods.get(name)

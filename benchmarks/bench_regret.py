@@ -41,8 +41,8 @@ MADE = ("float32", "host", None)
 PROTOCOL = (
     "tuned by a sweep first; sizes then drawn log-uniformly from a fresh seed, m*n*k "
     "up to 2^30; all variants and the function 15 shuffled rounds of 1 ms samples; the "
-    "fastest of the first 7 rounds is the oracle, both are scored by the medians of the "
-    "last 8; agreement: tunings without an incumbent; pass: every m from 1 once, "
+    "fastest of the first 7 rounds is the oracle, both are scored by the medians of "
+    "the last 8; agreement: tunings without an incumbent; pass: every m from 1 once, "
     "results against NumPy's"
 )
 

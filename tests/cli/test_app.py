@@ -181,6 +181,19 @@ def test_ranges_are_swept(project: Path) -> None:
     assert {"variant", "region", "regret", "grade"} == set(sweep["regions"][0])
 
 
+def test_stored_winners_are_checked(project: Path) -> None:
+    """What is stored is measured again and reported; sizes are not to be given."""
+    tilewise(project, "tune", "mine:dense", "--shapes", "8x8x8")
+    done = tilewise(project, "tune", "mine:dense", "--check", "--json")
+    (told,) = json.loads(done.stdout)
+    assert (0, {"m": 8, "n": 8, "k": 8}) == (
+        done.returncode,
+        told["checked"][0]["point"],
+    )
+    wrong = tilewise(project, "tune", "mine", "--check", "--shapes", "8x8x8")
+    assert (2, True) == (wrong.returncode, "give no sizes" in wrong.stderr)
+
+
 def test_a_method_is_tuned_by_its_class(project: Path) -> None:
     """What it reads from self is taken for arrays, and the table says so."""
     words = ("mine:Layer.forward", "--shapes", "8x8x8", "--json")

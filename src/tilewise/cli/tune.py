@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tilewise.api.explain import Explanation, TuneReport
-from tilewise.api.shapes import axis_names
+from tilewise.api.shapes import Made, axis_names
 from tilewise.cli.load import Kernel, kernels_of, one_kernel, points_of, ranges_of
 from tilewise.cli.show import grade_of
 from tilewise.cli.tables import Debug, Json, printed
@@ -35,6 +35,12 @@ def tune(
     signature: Signature = None,
     force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
     budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Measure stored winners again.")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Check, and replace those that lost.")
+    ] = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -48,6 +54,14 @@ def tune(
         raise typer.BadParameter("give seconds above 0", param_hint="budget")
     options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
     options |= {"budget_s": budget, "progress": True, "signature": signature}
+    if check or repair:
+        if shapes or ranges or force:
+            raise ArgumentError(
+                "--check and --repair take what is stored: give no sizes"
+            )
+        made = (dtype, residency, signature)
+        checked(kernels_of(kernel), made, repair, budget, as_json)
+        return
     wanted = [(found, sizes_for(found, shapes, ranges)) for found in kernels_of(kernel)]
     reports: list[TuneReport] = []
     for found, sizes in wanted:
@@ -59,6 +73,21 @@ def tune(
     else:
         print("\n\n".join(map(str, reports)))
     if any(report.interrupted for report in reports):
+        raise SystemExit(1)
+
+
+def checked(
+    kernels: list[Kernel], made: Made, repair: bool, budget: float | None, as_json: bool
+) -> None:
+    """Measure stored winners again, report, and replace those that lost if asked."""
+    from tilewise.api.drift import check_drift
+
+    found = [check_drift(k, made, repair=repair, budget_s=budget) for k in kernels]
+    if as_json:
+        printed([one.to_dict() for one in found])
+    else:
+        print("\n\n".join(map(str, found)))
+    if any(one.interrupted for one in found):
         raise SystemExit(1)
 
 

@@ -1,0 +1,114 @@
+"""Checking what was decided: stored winners measured again, reported or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.api.explain_text import sizes_text, wrapped
+from tilewise.api.kernel import TunedKernel
+from tilewise.api.shapes import Made, question_at
+from tilewise.runtime.drifting import drifted
+from tilewise.runtime.mode import forbidden
+from tilewise.runtime.question import Question
+from tilewise.tuner.drift import Drift
+
+__all__ = ["DriftReport", "check_drift"]
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """
+    What came of checking a kernel; `str()` is for people.
+
+    `unmade` are the tables whose arguments could not be made, in words; `repaired`
+    says that those who lost were replaced.
+    """
+
+    kernel: str
+    checked: tuple[Drift, ...]
+    unmade: tuple[str, ...]
+    repaired: bool
+    interrupted: bool = False
+
+    def __str__(self) -> str:
+        lost = sum(not one.kept for one in self.checked)
+        title = (
+            f"{self.kernel}: {len(self.checked)} winners measured again, {lost} lost"
+        )
+        if lost:
+            title += " and were replaced" if self.repaired else ", none was replaced"
+        if self.interrupted:
+            title += "; then interrupted"
+        lines = [
+            line
+            for one in self.checked
+            for line in wrapped(f"{sizes_text(one.stored.point)}: {one}", "  ")
+        ]
+        lines += [
+            line
+            for label in self.unmade
+            for line in wrapped(
+                f"not checked, no such arguments are made: {label}", "  "
+            )
+        ]
+        return "\n".join([title, *lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parts as plain values for JSON."""
+        return {
+            "kernel": self.kernel,
+            "repaired": self.repaired,
+            "interrupted": self.interrupted,
+            "not_checked": list(self.unmade),
+            "checked": [
+                {
+                    "point": dict(one.stored.point),
+                    "stored": str(one.stored.variant),
+                    "winner": str(one.decision.variant),
+                    "kept": one.kept,
+                    "loss": one.loss,
+                }
+                for one in self.checked
+            ],
+        }
+
+
+def check_drift(
+    kernel: TunedKernel[Any, Any],
+    made: Made,
+    *,
+    repair: bool = False,
+    budget_s: float | None = None,
+) -> DriftReport:
+    """
+    Measure a kernel's stored winners again, at the points of their evidence.
+
+    `made` is what arguments are made by. With `repair` those that lost by more than
+    the margin are replaced. Raises SettingError naming what forbids tuning.
+    """
+    subject, resolver = kernel._subject, kernel._resolver()
+    error = forbidden(subject.options.tune)
+    if error is not None:
+        raise error
+
+    def ask(sizes: Mapping[str, int]) -> Question:
+        return question_at(subject, (), sizes, made)
+
+    checked: list[Drift] = []
+    unmade: list[str] = []
+    interrupted = False
+    try:
+        for key, one in drifted(
+            resolver, ask, subject.name, repair=repair,
+            budget_s=budget_s or subject.options.budget_s,
+        ):  # fmt: skip
+            if one is None:
+                unmade.append(key.label)
+            else:
+                checked.append(one)
+    except KeyboardInterrupt:
+        interrupted = True
+    kernel._clear()
+    return DriftReport(subject.name, tuple(checked), tuple(unmade), repair, interrupted)

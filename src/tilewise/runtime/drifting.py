@@ -1,0 +1,82 @@
+"""Whether what is stored for a kernel still wins, and what is put in its place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from tilewise.build.build import Counts
+from tilewise.model.decision import Decision, DecisionTable, Point, TableKey
+from tilewise.model.variant import Variant
+from tilewise.runtime.question import Question
+from tilewise.runtime.race import Entrants, entrants, keep_rows
+from tilewise.runtime.resolve import Resolver
+from tilewise.runtime.settle import PATIENT_S, turn
+from tilewise.store.merge import repaired
+from tilewise.tuner.drift import Drift, recheck
+
+__all__ = ["drifted"]
+
+Ask = Callable[[Mapping[str, int]], Question]
+
+
+def drifted(
+    resolver: Resolver, ask: Ask, name: str, *, repair: bool, budget_s: float
+) -> Iterator[tuple[TableKey, Drift | None]]:
+    """
+    Measure the stored winners of a kernel again, each at the point of its evidence.
+
+    Yields a drift for each, and None for a table whose arguments `ask` can't make. To
+    `repair` puts new winners in the places of those that lost by the margin.
+    """
+    home = resolver.fingerprint_of(0)
+    for table in resolver.store_of().tables():
+        key = table.key
+        if (key.fingerprint, table.kernel_name) != (home, name):
+            continue
+        groups: dict[tuple[Point, Variant], list[Decision]] = defaultdict(list)
+        for decision in table.decisions:
+            groups[decision.point, decision.variant].append(decision)
+        with turn(resolver, key, PATIENT_S):
+            for (point, _), stored in groups.items():
+                entered = posed(resolver, ask, key, point)
+                if entered is None:
+                    yield key, None
+                    break
+                found = measured(resolver, entered, stored[0], budget_s)
+                if repair and not found.kept:
+                    put(resolver, table, stored, found)
+                yield key, found
+
+
+def posed(resolver: Resolver, ask: Ask, key: TableKey, point: Point) -> Entrants | None:
+    """Make a stored point's problem, or None where it would be of another table."""
+    question = ask(dict(point))
+    if question.problem is None or resolver.key(question.problem) != key:
+        return None
+    return entrants(resolver, question, Counts())
+
+
+def measured(
+    resolver: Resolver, entered: Entrants, stored: Decision, budget_s: float
+) -> Drift:
+    """Race a stored decision's point again."""
+    found = recheck(
+        stored, entered.case, entered.contestants, entered.unable, budget_s,
+        provenance=resolver.provenance_of(),
+    )  # fmt: skip
+    keep_rows(resolver, entered.key, found.decision, {})
+    return found
+
+
+def put(
+    resolver: Resolver, table: DecisionTable, stored: list[Decision], found: Drift
+) -> None:
+    """Put a new winner in the place of a lost one, in all regions that it had."""
+    new = tuple(
+        replace(found.decision, region=d.region, regret=d.regret, origin=d.origin)
+        for d in stored
+    )
+    kept = replace(table, decisions=new)
+    resolver.tables.keep(kept, writes=True, join=repaired)

@@ -1,0 +1,105 @@
+"""Stored winners are measured again: losers are named, and replaced if asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewise import SettingError, tuned_kernel
+from tilewise.api.drift import DriftReport, check_drift
+from tilewise.model.variant import Variant
+from tilewise.runtime.process import resolver
+from tilewise.store.merge import repaired
+from tilewise.store.stack import open_store
+
+SLOW = Variant("user", "slow")
+MADE: Any = ("float32", "host", None)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no load on this machine bar a repair, and forget what is in memory."""
+    monkeypatch.setattr("tilewise.tuner.planner.CONTENDED", 2.0)
+    resolver().tables.clear()
+    yield
+    resolver().tables.clear()
+
+
+def kernel() -> Any:
+    """Return a kernel with a variant that takes 2 ms."""
+
+    @tuned_kernel(budget_s=0.1, engines=["user"])
+    def drifts(x: Any, w: Any) -> Any:
+        return np.maximum(x @ w, 0)
+
+    @drifts.variant()
+    def slow(x: Any, w: Any) -> Any:
+        time.sleep(0.002)
+        return np.maximum(x @ w, 0)
+
+    return drifts
+
+
+def decided(winner: Variant | None = None) -> Any:
+    """Tune at one problem; make a variant its stored winner."""
+    dense = kernel()
+    dense.tune(shapes=[(9, 8, 7)])
+    (table,) = open_store().tables()
+    if winner is not None:
+        found = tuple(replace(d, variant=winner) for d in table.decisions)
+        open_store().keep_decisions(replace(table, decisions=found), repaired)
+    return dense
+
+
+def stored() -> Variant:
+    """Return the stored winner."""
+    return open_store().tables()[0].decisions[0].variant
+
+
+def test_a_winner_that_lost_is_named_and_stays() -> None:
+    """Checking reports the loss and changes nothing."""
+    report = check_drift(decided(SLOW), MADE)
+    assert "1 winners measured again, 1 lost, none was replaced" in str(report)
+    assert "m=9, n=8, k=7: user/slow loses" in str(report)
+    assert stored() == SLOW
+
+
+def test_a_repair_replaces_the_winner() -> None:
+    """The new one serves the same region, here and in the store."""
+    dense = decided(SLOW)
+    region = open_store().tables()[0].decisions[0].region
+    report = check_drift(dense, MADE, repair=True)
+    told = dense.explain(m=9, n=8, k=7)
+    assert "1 lost and were replaced" in str(report)
+    assert ("reference", region) == (str(stored()), told.region)
+    assert "reference" == str(told.variant)
+
+
+def test_a_winner_that_wins_stands() -> None:
+    """Nothing has drifted, and a repair changes nothing."""
+    dense = decided()
+    before = open_store().tables()
+    report = check_drift(dense, MADE, repair=True)
+    assert "reference still stands" in str(report)
+    assert before == open_store().tables()
+
+
+def test_a_table_of_other_arguments_is_not_checked() -> None:
+    """What can't be made here is named instead."""
+    dense = decided()
+    report: DriftReport = check_drift(dense, ("float64", "host", None))
+    assert ((), 1) == (report.checked, len(report.unmade))
+    assert "not checked" in str(report)
+
+
+def test_tuning_off_forbids_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting is named."""
+    dense = decided()
+    monkeypatch.setenv("TILEWISE_TUNE", "off")
+    with pytest.raises(SettingError, match="TILEWISE_TUNE"):
+        check_drift(dense, MADE)

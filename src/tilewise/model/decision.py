@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import product
 
 from tilewise.model.measurement import Candidate, Provenance
 from tilewise.model.variant import Variant
@@ -11,6 +14,7 @@ from tilewise.model.variant import Variant
 __all__ = [
     "Decision",
     "DecisionTable",
+    "Finder",
     "MeasurementRow",
     "Point",
     "Range",
@@ -160,6 +164,49 @@ class DecisionTable:
     def find(self, point: Point) -> Decision | None:
         """Return the first decision whose region covers the point."""
         return next((d for d in self.decisions if d.covers(point)), None)
+
+
+SPREAD = 512
+"""Log2 cells over which a region is spread out in an index; larger ones are not."""
+
+
+class Finder:
+    """
+    Finds the first decision that covers a point without asking all of them.
+
+    Regions stand under the log2 cells that they touch, so that a lookup costs the
+    same in a table of one and of a thousand cells.
+    """
+
+    __slots__ = ("_cells", "_decisions", "_large")
+
+    def __init__(self, decisions: Sequence[Decision]) -> None:
+        self._decisions = tuple(decisions)
+        self._cells: dict[tuple[int, ...], list[int]] = {}
+        self._large: list[int] = []
+        for number, decision in enumerate(self._decisions):
+            spans = [touched(span) for span in decision.region]
+            if None in spans or math.prod(len(s) for s in spans if s) > SPREAD:
+                self._large.append(number)
+                continue
+            for bits in product(*(s for s in spans if s is not None)):
+                self._cells.setdefault(bits, []).append(number)
+
+    def find(self, point: Point) -> Decision | None:
+        """Return the first decision whose region covers the point."""
+        bits = tuple([size.bit_length() for _, size in point])
+        near, decisions = self._cells.get(bits, ()), self._decisions
+        for number in merge(near, self._large) if self._large else near:
+            if decisions[number].covers(point):
+                return decisions[number]
+        return None
+
+
+def touched(span: Range) -> range | None:
+    """Return the log2 cells that a range touches, by bit length; None for no end."""
+    if span.high is None:
+        return None
+    return range(span.low.bit_length(), span.high.bit_length() + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tilewise.model.decision import (
     Decision,
     DecisionTable,
+    Finder,
     Point,
     TableKey,
     is_inside,
@@ -27,12 +28,14 @@ class Known:
     A table as it was read when the store had a stamp.
 
     `own` are decisions that are not in the store: taken under load where a clean one
-    is stored, or not to be written. `table` is both, the later serving.
+    is stored, or not to be written. `table` is both, the later serving, and `finder`
+    its index.
     """
 
     stamp: tuple[object, ...]
     own: DecisionTable | None
     table: DecisionTable | None
+    finder: Finder
 
 
 @dataclass(slots=True)
@@ -55,11 +58,14 @@ class Tables:
 
     def find(self, key: TableKey, point: Point) -> Decision | None:
         """Return the decision that serves a point, or None."""
-        table = self.table(key)
-        return table.find(point) if table else None
+        return self.read(key).finder.find(point)
 
     def table(self, key: TableKey) -> DecisionTable | None:
         """Return a table as the store has it now, with what only memory has."""
+        return self.read(key).table
+
+    def read(self, key: TableKey) -> Known:
+        """Read a table where it is not known or the store has changed."""
         store = self.store_of()
         stamp = (store.directory, store.layers, *store.stamp())
         known = self.known.get(key)
@@ -67,8 +73,9 @@ class Tables:
             own = known.own if known else None
             stored = store.decisions(key)
             table = by_age(stored, own) if own else stored
-            known = self.known[key] = Known(stamp, own, table)
-        return known.table
+            finder = Finder(table.decisions if table else ())
+            known = self.known[key] = Known(stamp, own, table, finder)
+        return known
 
     def keep(
         self, table: DecisionTable, *, writes: bool, join: Join = merge_tables
@@ -86,7 +93,7 @@ class Tables:
             known = self.known.pop(key, None)
             own = known.own if known else None
             own = without(own, table) if kept else merge_tables(own, table)
-            self.known[key] = Known((), own, None)
+            self.known[key] = Known((), own, None, Finder(()))
 
 
 def spoils(stored: DecisionTable, table: DecisionTable) -> Iterable[bool]:

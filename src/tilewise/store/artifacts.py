@@ -76,6 +76,7 @@ class ArtifactStore:
 
     def entries(self) -> list[Entry]:
         """Return what is kept, the most recently used first."""
+        self.database.write(lambda cache: None, makes=False)  # After pending marks.
         times = self.database.look(lambda reader: reader.times()) or {}
         found = []
         for key, one in self.shelf.items():

@@ -136,3 +136,18 @@ def test_the_engines_setting_limits_who_serves(
     dense(*inputs())
     assert {"reference": 1} == dict(dense.stats.dispatches)
     assert 0 == dense.stats.compiles
+
+
+def test_a_call_reads_its_own_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much is stored, a first call does not look through it."""
+    kernel()(*inputs())
+    resolver().tables.clear()
+
+    def everything(*args: Any) -> Any:
+        raise AssertionError("all tables are read")
+
+    monkeypatch.setattr(type(open_store().records), "tables", everything)
+    x, w, b = inputs()
+    kernel()(x[:1], w, b)
+    with pytest.raises(AssertionError, match="all tables"):
+        kernel().explain(x[:3], w, b)

@@ -159,7 +159,7 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         """
         made = (dtype, residency, signature)
         question = question_at(self._subject, args, sizes, made)
-        resolution = self._resolver().look(question, self._pin)
+        resolution = self._resolver().explained(question, self._pin)
         assumed = "" if args else assumption(self._subject, signature)
         from tilewise.api.explain import Explanation
 

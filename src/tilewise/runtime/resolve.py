@@ -137,7 +137,7 @@ class Resolver:
         fresh, changed = unraced(decision, question.subject, able)
         decision = serving(decision, {REFERENCE, *able} - changed)
         if decision is None:
-            reason = why_undecided(mode) + self.elsewhere(problem)
+            reason = why_undecided(mode)
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
@@ -148,12 +148,16 @@ class Resolver:
             return replace(resolution, grade="none", reason=reason)
         return self.aged(resolution, mode)
 
-    def elsewhere(self, problem: Posed) -> str:
-        """Say for which other hardware a problem is decided, if for any."""
-        others = self.store_of().elsewhere(self.key(problem))
-        return f" (it is decided for other hardware: {', '.join(others)})" * bool(
-            others
-        )
+    def explained(self, question: Question, pin: Variant | None) -> Resolution:
+        """Return what `look` does, and where else an undecided problem is decided."""
+        found = self.look(question, pin)
+        if found.problem is None or found.final or found.decision is not None:
+            return found
+        others = self.store_of().elsewhere(self.key(found.problem))
+        if not others:  # All tables were read for this: no call does.
+            return found
+        told = f"{found.reason} (it is decided for other hardware: {', '.join(others)})"
+        return replace(found, reason=told)
 
     def aged(self, resolution: Resolution, mode: str) -> Resolution:
         """

@@ -118,8 +118,9 @@ class Store:
 
     def elsewhere(self, key: TableKey) -> tuple[str, ...]:
         """Return the other hardware for which a kernel's table is decided."""
-        same = (t.key.fingerprint for t in self.tables() if is_sibling(t.key, key))
-        return tuple(sorted(set(same)))
+        tables = [t for layer in self.layers for t in layer.tables.values()]
+        keys = [table.key for table in [*tables, *self.records.tables()]]
+        return tuple(sorted({k.fingerprint for k in keys if is_sibling(k, key)}))
 
     def forget_kernel(self, name: str) -> int:
         """Remove the decisions of a kernel by name; returns how many tables."""

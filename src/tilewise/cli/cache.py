@@ -88,8 +88,8 @@ def export_(path: File, *, as_json: Json = False, debug: Debug = False) -> None:
         printed(told)
     else:
         print(
-            f"{path}: {told['artifacts']} artifacts and {told['tables']} decision "
-            f"tables, {told['size_bytes']} bytes"
+            f"{path}: {counted(told['artifacts'], 'artifact')} and "
+            f"{counted(told['tables'], 'decision table')}, {told['size_bytes']} bytes"
         )
 
 
@@ -102,4 +102,10 @@ def import_(path: File, *, as_json: Json = False, debug: Debug = False) -> None:
     if as_json:
         printed(asdict(absorbed))
     else:
-        print(f"{absorbed.artifacts} artifacts and {absorbed.tables} decision tables")
+        print(f"{counted(absorbed.artifacts, 'artifact')} and "
+              f"{counted(absorbed.tables, 'decision table')}")  # fmt: skip
+
+
+def counted(count: int, name: str) -> str:
+    """Write a count with its noun."""
+    return f"{count} {name}{'s' * (count != 1)}"

@@ -270,6 +270,19 @@ def test_defaults_may_be_left_out() -> None:
     assert [3.0, 6.0] == [scaled(np.ones(1))[0], scaled(np.ones(1), 6.0)[0]]
 
 
+def test_out_takes_an_array() -> None:
+    """A result that is one array fills out=; any other says what it is."""
+    kernel = fresh()
+    kernel.variant(fast)
+    kernel.pin("user/fast")
+    out = np.empty((8, 8), np.int64)
+    assert kernel(*ARGS, out=out) is out
+    np.testing.assert_array_equal(out, joint(*ARGS))
+    number = tuned_kernel(axes={"n": lambda x: x.size})(lambda x: float(x.sum()))
+    with pytest.raises(ArgumentError, match="the function returns a float"):
+        number(np.ones(3), out=np.empty(()))
+
+
 def test_bind_works_at_the_sizes_of_its_arguments() -> None:
     """A bound axes kernel keeps its constants."""
     kernel = fresh()

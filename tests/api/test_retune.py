@@ -12,6 +12,9 @@ import pytest
 
 import tilewise
 from tilewise import ArgumentError, discover, retune_all
+from tilewise.api import retune as module
+from tilewise.api.retune import places_of
+from tilewise.device.driver import Gpu
 
 KERNELS = """
 import numpy as np
@@ -133,6 +136,15 @@ def test_decided_sizes_come_before_stated_ones(package: str) -> None:
         for r in one.report.resolutions
     ]
     assert [(("n", 3000),)] == points
+
+
+def test_each_kind_of_gpu_is_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two GPUs with one fingerprint the first stands for both."""
+    cards = [Gpu(name, (9, 0), 132) for name in ("H200", "H200", "A100")]
+    monkeypatch.setattr(module, "visible_gpus", lambda: tuple(cards))
+    monkeypatch.setattr(module, "hw_fingerprint", lambda number: cards[number].slug)
+    assert [("cpu", None), ("GPU 0 (H200)", 0), ("GPU 2 (A100)", 2)] == places_of(None)
+    assert [("GPU 1 (H200)", 1)] == places_of([1])
 
 
 @pytest.mark.parametrize("device", ["gpu", 7, -1, True])

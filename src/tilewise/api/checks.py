@@ -181,6 +181,9 @@ def into_reference(
         check_device_out(out, view.shape, view.dtype)
         device_copy(out, result)
         return out
+    if not isinstance(result, (np.ndarray, np.generic)):
+        kind = type(result).__name__
+        raise ArgumentError(f"out= takes an array, the function returns a {kind}")
     check_out(names, args, out, np.shape(result), result.dtype)
     np.copyto(out, result)
     return out

@@ -17,6 +17,10 @@ from tilewise.model.swept import Swept
 __all__ = ["explain", "tune"]
 
 Residency = Annotated[str, typer.Option(help="host or device.")]
+Check = Annotated[bool, typer.Option("--check", help="Measure stored winners again.")]
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Check, and replace those that lost.")
+]
 Signature = Annotated[
     str | None,
     typer.Option(help='Axes of the arguments: "(m,k),(k,n),(n)->(m,n)".'),
@@ -35,12 +39,8 @@ def tune(
     signature: Signature = None,
     force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
     budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Measure stored winners again.")
-    ] = False,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Check, and replace those that lost.")
-    ] = False,
+    check: Check = False,
+    repair: Repair = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -63,6 +63,13 @@ def tune(
         checked(kernels_of(kernel), made, repair, budget, as_json)
         return
     wanted = [(found, sizes_for(found, shapes, ranges)) for found in kernels_of(kernel)]
+    measured(wanted, options, as_json)
+
+
+def measured(
+    wanted: list[tuple[Kernel, dict[str, Any]]], options: dict[str, Any], as_json: bool
+) -> None:
+    """Tune kernels at their sizes and report."""
     reports: list[TuneReport] = []
     for found, sizes in wanted:
         reports.append(found.tune(**sizes, **options))

@@ -76,6 +76,8 @@ GUARDS = (
     Guard("every element is written", verify, "GUARDS",
           lacking(verify.leaves_unwritten),
           "test_verify.py::test_names_the_fault[half_writer]"),
+    Guard("a returned array is new", verify, "RETURNING", [verify.changes_input],
+          "test_returned.py::test_what_a_returned_array_hides_is_found[reuser]"),
     Guard("the poison is not zero", verify, "POISONS", (0, 0),
           "test_verify.py::test_refuses_what_adds_to_its_output"),
     Guard("special values are tried", verify, "makers",

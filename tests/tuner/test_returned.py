@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tuner.contestants import case
+from tests.tuner.contestants import case, dense
 from tilewise.tuner.returned import Returned, returned
+from tilewise.tuner.verify import verify
 
 
 def judged(actual: Any, wanted: Any, **changes: Any) -> str:
@@ -78,3 +79,40 @@ def test_the_reference_says_what_is_right() -> None:
     """The result of the function at the caller's arguments is the oracle."""
     posed = case(fills=False)
     np.testing.assert_array_equal(returned(posed).value, posed.reference(*posed.args))
+
+
+BUFFER = np.zeros((9, 6), np.float32)
+
+
+def reuser(x: Any, w: Any, b: Any) -> Any:
+    """Return the same array at each call."""
+    return np.maximum(x @ w + b, 0, out=BUFFER)
+
+
+def spoiler(x: Any, w: Any, b: Any) -> Any:
+    """Write to an argument after it was used."""
+    found = dense(x, w, b)
+    b[0] = 5
+    return found
+
+
+def drifter(x: Any, w: Any, b: Any, seen: list[int] = []) -> Any:  # noqa: B006
+    """Be right at the first call only."""
+    seen.append(1)
+    return dense(x, w, b) + len(seen) - 1
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (reuser, "returns the same memory at each call"),
+        (spoiler, "changes argument 3"),
+        (drifter, "is wrong at"),
+    ],
+    ids=("reuser", "spoiler", "drifter"),
+)
+def test_what_a_returned_array_hides_is_found(run: Any, told: str) -> None:
+    """A variant is called twice: memory used again and drift are faults."""
+    verdict = verify(run, case(fills=False))
+    assert "wrong" == verdict.status
+    assert told in verdict.reason

@@ -34,7 +34,7 @@ RECORD = HERE / "records" / "gpu_check.jsonl"
 NAMES = ("x", "w", "b")
 TOOLS = ("numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings",
          "nvidia-cuda-nvrtc", "nvidia-nvjitlink", "cupy-cuda13x", "torch")  # fmt: skip
-ROUNDS = 20
+ROUNDS, FAIR = 20, ("measured", "not tried")
 FLUSH_BYTES = 256 << 20
 """Written before each timed call, so that L2 holds nothing of the last one."""
 
@@ -160,7 +160,7 @@ def environment(check: Check) -> None:
 
 
 def arguments(sizes: Any, layout: str, dtype: str, special: bool, seed: int) -> Any:
-    """Return fresh host arguments; S is strided, special has NaN and infinities."""
+    """Return fresh host arguments; S is strided, special ones have NaN and infinity."""
     m, n, k = sizes
     random = np.random.default_rng(seed)
 
@@ -181,66 +181,66 @@ def arguments(sizes: Any, layout: str, dtype: str, special: bool, seed: int) -> 
     return [x, w, b]
 
 
+def case_of(check: Check, function: Callable[..., Any], host: Any) -> Any:
+    """Put arguments as the tuner does for arrays of the device."""
+    from tilewise.runtime.on_device import reference_on
+    from tilewise.tuner.bench import Bench
+    from tilewise.tuner.contest import Case
+
+    (m, k), n, dtype = host[0].shape, host[1].shape[1], host[0].dtype
+    bench = Bench(check.device, reference_on(function))
+    return Case(tuple(host), function, None, (m, n), dtype, k, bench=bench)
+
+
 def correctness(check: Check) -> None:
-    """Hold every variant against float64, with poisoned outputs."""
+    """Verify every variant as the tuner does: wider references, guards and poison."""
+    from tilewise.tuner.verify import prepare
+
     whole = [(1, 1, 1), (33, 31, 17), (128, 132, 64), (257, 255, 129), (64, 48, 0)]
-    sizes = whole[:3] if check.dry else whole
     plans = [("relu", layout, "float32") for layout in LAYOUTS]
     plans += [("gelu", "CC", "float32"), ("relu", "CC", "float64")]
     for at, (name, layout, dtype) in enumerate(plans[-2:] if check.dry else plans):
-        function = FUNCTIONS[name]
-        host = arguments(sizes[1], layout, dtype, False, at)
-        problem = posed(function, host, "device")
-        for engine, variant, target in variants(check, problem):
-            label = f"{variant} {name} {layout} {dtype}"
-            about = (function, layout, dtype, label, sizes)
-            step = partial(
-                one_variant, check, (engine, variant, target, problem), about
-            )
+        function, cases = FUNCTIONS[name], []
+        for seed, sizes in enumerate(whole[:2] if check.dry else whole):
+            host = arguments(sizes, layout, dtype, bool(seed % 2), 10 * at + seed)
+            cases.append(case_of(check, function, host))
+        exams = [prepare(case) for case in cases]
+        problem = posed(function, cases[1].args, "device")
+        for built in variants(check, problem):
+            label = f"{built[1]} {name} {layout} {dtype}"
+            step = partial(one_variant, check, (*built, problem), exams, label)
             check.guarded("correctness", label, step)
 
 
-def one_variant(check: Check, built: Any, about: tuple[Any, ...]) -> None:
-    """Run one variant at all sizes and kinds of values, and note the worst."""
-    function, layout, dtype, label, sizes = about
-    run, worst, wrong = run_of(check, *built), 0.0, ""
-    for seed, shape in enumerate(sizes):
-        for special in (False, True):
-            host = arguments(shape, layout, dtype, special, 100 + seed)
-            error = error_of(check, run, function, host)
-            if not error <= 1:
-                wrong = f"{shape} special={special}"
-            worst = max(worst, error)
+def one_variant(check: Check, built: Any, exams: Any, label: str) -> None:
+    """Let one variant sit all exams, and note the largest error or the first fault."""
+    from tilewise.tuner.verify import verify
+
+    run = run_of(check, *built)
+    verdicts = [verify(run, exam.case, exam) for exam in exams]
+    wrong = next((v.reason for v in verdicts if not v.ok), "")
+    worst = max(v.error or 0.0 for v in verdicts)
     check.note("correctness", label, not wrong, worst=round(worst, 3), wrong=wrong)
 
 
-def error_of(check: Check, run: Any, function: Any, host: Any) -> float:
-    """Return the largest error in units of the bound, infinity for a wrong NaN."""
-    with np.errstate(all="ignore"):
-        exact = function(*(a.astype(np.float64) for a in host))
-        x, w, b = (np.abs(a.astype(np.float64)) for a in host)
-        scale = x @ w + b
-    dtype = host[0].dtype
-    out = check.on_device(np.full(exact.shape, np.nan, dtype))  # poisoned
-    run(*(placed(check, a) for a in host), out)
-    found = out.get()
-    bound = np.finfo(dtype).eps * (host[0].shape[1] + 16) * (scale + 1)
-    finite = np.isfinite(exact) & (np.abs(exact) < np.finfo(dtype).max)
-    with np.errstate(all="ignore"):
-        same = np.where(finite, True, np.isclose(found, exact, equal_nan=True))
-        errors = np.where(finite, np.abs(found - exact) / bound, 0.0)
-    if not same.all() or np.isnan(errors).any():
-        return float("inf")
-    return float(errors.max(initial=0.0))
+def tuning(check: Check) -> None:
+    """Decide between all variants and the reference as a call on device arrays does."""
+    from tilewise.tuner.contest import Contestant
+    from tilewise.tuner.planner import decide
 
-
-def placed(check: Check, host: Any) -> Any:
-    """Put a host array on the device, a strided one strided."""
-    if host.flags.c_contiguous or host.flags.f_contiguous:
-        return check.on_device(host)
-    base = np.zeros((2 * host.shape[0], 2 * host.shape[1]), host.dtype)
-    base[::2, ::2] = host
-    return check.on_device(base)[::2, ::2]
+    sizes = (33, 31, 17) if check.dry else (1024, 1024, 1024)
+    host = arguments(sizes, "CC", "float32", False, 8)
+    case = case_of(check, FUNCTIONS["relu"], host)
+    problem = posed(case.reference, case.args, "device")
+    entered = [
+        Contestant(variant, run_of(check, engine, variant, target, problem))
+        for engine, variant, target in variants(check, problem)
+    ]
+    decided = decide(case, entered[:2] if check.dry else entered, budget_s=5.0)
+    for one in decided.candidates:
+        us, ok = one.timing and round(one.timing.median_us, 2), one.status in FAIR
+        check.note("tuning", str(one.variant), ok, us=us, reason=one.reason)
+    check.note("tuning", f"the winner is {decided.variant}", True)
 
 
 def speed(check: Check) -> None:
@@ -360,7 +360,7 @@ def warm_start(check: Check) -> None:
         )  # fmt: skip
 
 
-SECTIONS = (environment, correctness, speed, residency, streams, warm_start)
+SECTIONS = (environment, correctness, tuning, speed, residency, streams, warm_start)
 NEED_A_GPU = (speed, streams)
 
 

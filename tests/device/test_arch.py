@@ -36,7 +36,8 @@ def test_a_devices_target():
 
 def test_no_device_has_an_empty_target():
     """Without a device nothing is built for."""
-    assert Target("cuda", "") == device_target(None)
+    expected = Target("cuda", "", reason="there is no CUDA device here")
+    assert expected == device_target(None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,15 @@ from tilewise.device.seam import Device
 from tilewise.errors import EngineError
 from tilewise.model.variant import Target
 
-__all__ = ["ARCHS", "Arch", "arch_of", "cuda_target", "device_target", "occupancy"]
+__all__ = [
+    "ARCHS",
+    "Arch",
+    "arch_of",
+    "cuda_target",
+    "device_target",
+    "occupancy",
+    "optin_bytes",
+]
 
 REGISTERS = 65536
 """32-bit registers of a multiprocessor, on every architecture below."""
@@ -62,6 +70,13 @@ def rows() -> dict[int, Arch]:
 
 
 ARCHS: Mapping[int, Arch] = MappingProxyType(rows())
+
+
+def optin_bytes(compute_capability: tuple[int, int]) -> int:
+    """Return the shared bytes of a block on a device, the least for an unknown one."""
+    major, minor = compute_capability
+    known = ARCHS.get(10 * major + minor)
+    return known.block_shared if known else 64 << 10
 
 
 def arch_of(name: str) -> Arch:

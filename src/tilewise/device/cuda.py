@@ -24,6 +24,7 @@ from tilewise.device.seam import (
     LaunchShape,
     LoadedKernel,
     Stream,
+    address_of,
 )
 from tilewise.errors import ArgumentError, EngineError
 
@@ -194,7 +195,7 @@ class CudaDevice:
     ) -> None:
         """Copy a C-contiguous host array in and wait for it."""
         runtime = self._cupy.cuda.runtime
-        host, address = _host(source), _address_of(target)
+        host, address = _host(source), address_of(target)
         kind, chosen = runtime.memcpyHostToDevice, stream or self._stream
         runtime.memcpyAsync(address, host, source.nbytes, kind, chosen.handle)
         chosen.synchronize()
@@ -204,7 +205,7 @@ class CudaDevice:
     ) -> None:
         """Copy to a C-contiguous host array and wait for it."""
         runtime = self._cupy.cuda.runtime
-        host, address = _host(target), _address_of(source)
+        host, address = _host(target), address_of(source)
         kind, chosen = runtime.memcpyDeviceToHost, stream or self._stream
         runtime.memcpyAsync(host, address, target.nbytes, kind, chosen.handle)
         chosen.synchronize()
@@ -295,19 +296,13 @@ def _host(array: Array) -> int:
     return int(array.ctypes.data)
 
 
-def _address_of(target: Argument) -> int:
-    interface = getattr(target, "__cuda_array_interface__", None)
-    if interface is not None:
-        return int(interface["data"][0])
-    return int(target.address)
-
-
 def _argument(value: Argument, at: int) -> Any:
     if isinstance(value, np.generic):
         return value
-    if hasattr(value, "__cuda_array_interface__") or hasattr(value, "address"):
-        return _address_of(value)
-    raise ArgumentError(
-        f"argument {at} is {type(value).__name__}: give a device array, a buffer or a "
-        "NumPy scalar, for example np.int64(n)"
-    )
+    address = address_of(value)
+    if address is None:
+        raise ArgumentError(
+            f"argument {at} is {type(value).__name__}: give a device array, a buffer "
+            "or a NumPy scalar, for example np.int64(n)"
+        )
+    return address

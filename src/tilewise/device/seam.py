@@ -27,6 +27,7 @@ __all__ = [
     "LoadedKernel",
     "LoadedModule",
     "Stream",
+    "address_of",
     "launch_shape",
 ]
 
@@ -105,6 +106,15 @@ def _dim3(name: str, sizes: int | Sequence[int]) -> Dim3:
         raise ArgumentError(f"{name}={sizes!r} is not one to three positive sizes")
     x, y, z = (*(int(size) for size in given), 1, 1)[:3]
     return x, y, z
+
+
+def address_of(target: Argument) -> int | None:
+    """Return the device address of a buffer or array; None for what is neither."""
+    interface = getattr(target, "__cuda_array_interface__", None)
+    if interface is not None:
+        return int(interface["data"][0] or 0)
+    address = getattr(target, "address", None)
+    return address if isinstance(address, int) else None
 
 
 class Buffer(Protocol):

@@ -6,6 +6,7 @@ import functools
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 
 from tilewise.build.build import Workshop
@@ -77,7 +78,7 @@ def target_of(engine: str, device: int) -> Target:
         return device_target(gpu(device) if device else chosen_device())
     except EngineError as error:  # The CPU serves on: one warning says why.
         warn_once("CUDA", str(error))
-        return device_target(None)
+        return replace(device_target(None), reason=str(error))
 
 
 host_target = functools.cache(cpu_target)

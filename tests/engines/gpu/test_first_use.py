@@ -69,6 +69,24 @@ def test_a_right_artifact_is_marked(artifact):
     assert ("none", "emulated") == (artifact.verified, run.verified)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "epilogue"),
+    [
+        *(("cuda_cpp/naive", epilogue) for epilogue in EPILOGUES if epilogue != "bias"),
+        ("numba_cuda/shared tile=16 rows=2", "bias"),
+        ("cuda_cpp/simt tile=64x64x16", "bias"),
+        ("cuda_cpp/simt tile=32x32x32", "logic"),
+    ],
+)
+def test_right_artifacts_pass(kernel, epilogue):
+    """No epilogue, no padding of a tile and no second entry is a false alarm."""
+    variant, one = replace(CASE, kernel=kernel).variant, problem(epilogue)
+    engine = ENGINES[variant.engine]
+    made = engine.build(variant, one, cuda_target("sm_90"))
+
+    assert "emulated" == engine.load(made, variant, one).verified
+
+
 def test_once_is_enough(artifact, monkeypatch):
     """What was checked on this kind of device is not checked again, elsewhere it is."""
     checked = []

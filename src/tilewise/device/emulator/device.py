@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from tilewise.device.arch import optin_bytes
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.emulator.arena import BASE, Arena
 from tilewise.device.emulator.launch import parameter_block
@@ -29,6 +30,7 @@ from tilewise.device.seam import (
     LaunchShape,
     LoadedKernel,
     Stream,
+    address_of,
 )
 from tilewise.errors import ArgumentError, EngineError
 
@@ -197,7 +199,7 @@ class EmulatedDevice:
             warp_size=32,
             max_threads_per_block=1024,
             shared_bytes_per_block=48 << 10,
-            shared_bytes_optin=_OPTIN_KIB.get(compute_capability, 99) << 10,
+            shared_bytes_optin=optin_bytes(compute_capability),
             registers_per_block=65536,
             l2_bytes=4 << 20,
             memory_bytes=len(self.arena.data),
@@ -273,7 +275,7 @@ class EmulatedDevice:
         np.ndarray(shape, np.uint8, marks, array.offset, strides)[...] = 1
 
     def _region(self, target: Argument, nbytes: int) -> tuple[Region, int]:
-        address = _address_of(target)
+        address = address_of(target)
         if address is None:
             kind = type(target).__name__
             raise ArgumentError(f"{kind} is no buffer and no device array")
@@ -313,7 +315,7 @@ class EmulatedDevice:
         )
         if used > most:
             raise EngineError(f"{kernel.name} needs {used} shared bytes of {most}")
-        block = parameter_block(kernel.program, args, _address_of)
+        block = parameter_block(kernel.program, args, address_of)
         with self._lock:
             found = self._run(kernel, shape, block)
         if found and self.check == "raise":
@@ -350,31 +352,7 @@ class EmulatedDevice:
         """Return at once: launches end before they return."""
 
 
-#: Shared memory that a block may ask for, in KiB (CUDA C++ Programming Guide,
-#: "Technical Specifications per Compute Capability").
-_OPTIN_KIB: Final = {
-    (7, 5): 64,
-    (8, 0): 163,
-    (8, 6): 99,
-    (8, 7): 163,
-    (8, 9): 99,
-    (9, 0): 227,
-    (10, 0): 227,
-    (10, 3): 227,
-    (12, 0): 99,
-    (12, 1): 99,
-}
-
-
 def _raw(array: Array) -> Array:
     if not array.flags.c_contiguous:
         raise ArgumentError("the host array is not C-contiguous")
     return array.reshape(-1).view(np.uint8)
-
-
-def _address_of(target: Argument) -> int | None:
-    interface = getattr(target, "__cuda_array_interface__", None)
-    if interface is not None:
-        return int(interface["data"][0])
-    address = getattr(target, "address", None)
-    return address if isinstance(address, int) else None

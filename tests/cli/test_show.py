@@ -131,6 +131,15 @@ def test_the_other_axes_are_fixed_where_most_is_or_as_asked() -> None:
     assert "dense at k = 100" in figure_of(tables, "k=100").axes[0].get_title()
 
 
+def test_what_was_measured_at_the_fixed_sizes_is_marked() -> None:
+    """A sweep measures more than a point a region; those of other k are elsewhere."""
+    one = table(decision(4, 8))
+    points = [(("m", m), ("n", 64), ("k", k)) for m, k in ((4, 8), (6, 8), (5, 9))]
+    (axes,) = figure_of([one], "k=8", {one.key: points}).axes
+    (marks,) = axes.collections
+    assert [[4, 64], [6, 64]] == marks.get_offsets().tolist()
+
+
 def test_one_axis_is_a_strip() -> None:
     """A kernel of one axis has a map too."""
     point = (("n_samples", 1000),)

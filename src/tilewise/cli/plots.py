@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tilewise.errors import ArgumentError
-from tilewise.model.decision import Decision, DecisionTable, Range
+from tilewise.model.decision import Decision, DecisionTable, Point, Range, TableKey
 from tilewise.model.resolution import REFERENCE
 
 __all__ = ["draw"]
@@ -32,6 +33,9 @@ TIED, EXTRAPOLATED = "////", "...."
 
 PALE = 0.35
 EDGE = "#333333"
+Measured = Mapping[TableKey, Iterable[Point]]
+"""Points by table."""
+
 COLUMNS = 3
 PANEL_INCHES = (4.6, 4.4)
 STRIP_INCHES = 1.7
@@ -40,11 +44,16 @@ STRIP_INCHES = 1.7
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One table's decisions at fixed sizes, the first that covers a point on top."""
+    """
+    One table's decisions at fixed sizes, the first that covers a point on top.
+
+    `points` are what was measured for them or at those sizes.
+    """
 
     title: str
     axes: tuple[str, ...]
     decisions: tuple[Decision, ...]
+    points: tuple[Point, ...] = ()
 
     def span(self, decision: Decision, axis: str) -> Range:
         """Return a decision's range along an axis."""
@@ -52,7 +61,7 @@ class Panel:
 
     def limits(self, axis: str) -> tuple[float, float]:
         """Return the sizes to show: what is bounded or measured, and a bit more."""
-        found = [float(dict(one.point)[axis]) for one in self.decisions]
+        found = [float(dict(point)[axis]) for point in self.points]
         for one in self.decisions:
             span = self.span(one, axis)
             found += [span.low] if span.low else []
@@ -62,13 +71,19 @@ class Panel:
         return low / 1.5, high * 1.5
 
 
-def draw(tables: Sequence[DecisionTable], path: Path, at: str = "") -> None:
+def draw(
+    tables: Sequence[DecisionTable],
+    path: Path,
+    at: str = "",
+    measured: Measured = MappingProxyType({}),
+) -> None:
     """
     Draw a map of winners to a file, whose ending says the format.
 
     `at` fixes axes, as in `k=784`; without it the two axes along which most was
-    measured are drawn, the others fixed where most was measured. Raises ArgumentError
-    without matplotlib, without decisions, or for a file that can't be written.
+    measured are drawn, the others fixed where most was. `measured` are more points
+    than those of the decisions. Raises ArgumentError without matplotlib, without
+    decisions, or for a file that can't be written.
     """
     try:
         import matplotlib.figure  # noqa: F401
@@ -77,18 +92,23 @@ def draw(tables: Sequence[DecisionTable], path: Path, at: str = "") -> None:
             "--plot needs matplotlib: python -m pip install matplotlib"
         ) from error
     try:
-        figure_of(tables, at).savefig(path)
+        figure_of(tables, at, measured).savefig(path)
     except (OSError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"can't write {path}: {error}") from error
 
 
-def figure_of(tables: Sequence[DecisionTable], at: str = "") -> Any:
+def figure_of(
+    tables: Sequence[DecisionTable],
+    at: str = "",
+    measured: Measured = MappingProxyType({}),
+) -> Any:
     """Return the figure that `draw` writes."""
     from matplotlib.figure import Figure
 
-    panels = [panel_of(table, fixed_of(at)) for table in tables]
+    fixed = fixed_of(at)
+    panels = [panel_of(table, fixed, measured.get(table.key, ())) for table in tables]
     panels = [panel for panel in panels if panel.decisions]
     if not panels:
         raise ArgumentError(f"nothing is decided {f'at {at}' if at else 'yet'}")
@@ -117,7 +137,9 @@ def fixed_of(at: str) -> dict[str, int]:
     return fixed
 
 
-def panel_of(table: DecisionTable, fixed: dict[str, int]) -> Panel:
+def panel_of(
+    table: DecisionTable, fixed: dict[str, int], measured: Iterable[Point]
+) -> Panel:
     """Choose a table's two axes and the sizes of the others, and who serves there."""
     points = [dict(one.point) for one in table.decisions]
     axes = list(points[0]) if points else []
@@ -143,7 +165,9 @@ def panel_of(table: DecisionTable, fixed: dict[str, int]) -> Panel:
         )  # A log axis has no place for 0.
     )
     place = ", ".join(f"{axis} = {size}" for axis, size in rest.items())
-    return Panel(title_of(table, place), shown, kept)
+    here = [p for p in measured if all(dict(p)[axis] == rest[axis] for axis in rest)]
+    marked = tuple(dict.fromkeys([*(one.point for one in kept), *here]))
+    return Panel(title_of(table, place), shown, kept, marked)
 
 
 def title_of(table: DecisionTable, place: str) -> str:
@@ -240,8 +264,8 @@ def inside(low: float, high: float, share: float) -> float:
 
 
 def points(axes: Any, panel: Panel) -> None:
-    """Mark where the decisions were measured; sizes of zero have no place."""
-    found = [[dict(one.point)[axis] for axis in panel.axes] for one in panel.decisions]
+    """Mark what was measured; sizes of zero have no place."""
+    found = [[dict(point)[axis] for axis in panel.axes] for point in panel.points]
     kept = [place if len(place) == 2 else [*place, 0.5]
             for place in found if all(place)]  # fmt: skip
     if kept:

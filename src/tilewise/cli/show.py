@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,10 +49,13 @@ def show(
     if plot is not None:
         from tilewise.cli.plots import draw
 
-        draw(tables, plot, at)
+        store = open_store()
+        rows = {t.key: {row.point for row in store.rows(t.key)} for t in tables}
+        draw(tables, plot, at, rows)
+        print(f"wrote {plot}", file=sys.stderr)
     if as_json:
         printed([row for table in tables for row in rows_of(table)])
-    else:
+    elif plot is None:
         print("\n\n".join(map(told, tables)) or "nothing is decided yet")
 
 

@@ -69,6 +69,14 @@ def serving(decision: Decision | None, usable: set[Variant]) -> Decision | None:
     return replace(decision, variant=min(timed)[1]) if timed else None
 
 
+def passed_over(won: Decision | None, serves: Decision, unable: list[Candidate]) -> str:
+    """Say why a region's winner does not serve a problem, or return ""."""
+    if won is None or won.variant == serves.variant:
+        return ""
+    why = next((c.reason for c in unable if c.variant == won.variant), "is not allowed")
+    return f"{won.variant} won here, but {why}; next best: "
+
+
 def why_undecided(mode: str) -> str:
     """Say why nothing measured serves a problem."""
     if mode == "off":
@@ -92,6 +100,8 @@ def judged(
     ):
         variant = REFERENCE
         reason = "tuning is off and no stored regret covers these sizes"
+    elif grade == "extrapolated" and mode != "off":
+        reason = f"{reason}; beyond what is measured: the next call measures"
     return Resolution(variant, grade, reason, problem, decision, rejected)
 
 
@@ -100,7 +110,9 @@ def why_chosen(decision: Decision) -> str:
     times = {c.variant: c.timing for c in decision.candidates if c.timing}
     best, base = times.get(decision.variant), times.get(REFERENCE)
     load = ", under load from others" if decision.contended else ""
-    if decision.variant == REFERENCE or best is None or base is None:
+    if decision.variant == REFERENCE:
         return f"no variant beat the reference by more than the margin{load}"
+    if best is None or base is None:
+        return f"it is expected to be the fastest in this region{load}"
     ratio = base.median_us / best.median_us
     return f"{ratio:.2f}x of the reference's speed where it was measured{load}"

@@ -22,6 +22,7 @@ from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 from tilewise.runtime.judge import (
     judged,
+    passed_over,
     reasons,
     serving,
     stale_fields,
@@ -132,19 +133,30 @@ class Resolver:
             return Resolution(
                 REFERENCE, "none", reason, problem, None, tuple(unable), final=True
             )
-        decision = self.decision(problem)
-        mode = mode_of(question)
-        fresh, changed = unraced(decision, question.subject, able)
-        decision = serving(decision, {REFERENCE, *able} - changed)
+        return self.graded(question, problem, able, unable)
+
+    def graded(
+        self,
+        question: Question,
+        problem: Posed,
+        able: list[Variant],
+        unable: list[Candidate],
+    ) -> Resolution:
+        """Return what is decided for those who can serve, and how far that holds."""
+        won, mode = self.decision(problem), mode_of(question)
+        fresh, changed = unraced(won, question.subject, able)
+        decision = serving(won, {REFERENCE, *able} - changed)
         if decision is None:
             reason = why_undecided(mode)
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )
         resolution = judged(decision, problem, mode, tuple(unable))
+        reason = passed_over(won, decision, unable) + resolution.reason
+        resolution = replace(resolution, reason=reason)
         if fresh | changed and mode != "off":
             told = ", ".join(map(str, sorted(fresh | changed)))
-            reason = f"{told} came or changed since: the next call measures again"
+            reason = f"{told} did not race, or changed since: the next call measures"
             return replace(resolution, grade="none", reason=reason)
         return self.aged(resolution, mode)
 

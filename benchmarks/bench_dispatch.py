@@ -38,14 +38,20 @@ def call_rows() -> list[dict[str, Any]]:
             "call": lambda: dense(x, w, b),
             "executable": lambda: run(x, w, b, empty(shape, np.float32)),
             "executable out": lambda: run(x, w, b, out),
+            "call out": lambda: dense(x, w, b, out=out),
+            "bound": lambda: bound(x),
             "bound out": lambda: bound(x, out=out),
+            "bound out again": lambda: bound(x, out=out),
             "numpy": lambda: reference(x, w, b),
             "numpy again": lambda: reference(x, w, b),
         },
         ROUNDS,
         INNER,
     )
-    pairs = (("call", "executable"), ("bound out", "executable out"))
+    pairs = (
+        ("call", "executable"), ("call out", "executable out"), ("bound", "executable"),
+        ("bound out", "executable out"), ("bound out again", "bound out"),
+    )  # fmt: skip
     rows: list[dict[str, Any]] = [
         {"what": f"{a} minus {b}", "unit": "ns",
          **spread([p - q for p, q in zip(times[a], times[b], strict=True)])}
@@ -53,7 +59,7 @@ def call_rows() -> list[dict[str, Any]]:
     ]  # fmt: skip
     rows += [
         {"what": f"{a} over numpy", "unit": "ratio", **ratio(times[a], times["numpy"])}
-        for a in ("call", "bound out", "numpy again")
+        for a in ("call", "bound", "bound out", "numpy again")
     ]
     return rows
 

@@ -19,6 +19,7 @@ from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
 from tilewise.runtime.mode import is_passing
+from tilewise.runtime.notice import noticed
 from tilewise.runtime.on_device import allocating, reference_on, unfolding
 from tilewise.runtime.own import own_call
 from tilewise.runtime.question import Question
@@ -41,10 +42,11 @@ def entry_for(
 
     `rest` are defaulted arguments that the calls leave out.
     """
-    resolution, lasting = resolved(resolver, question, pin, tally)
+    with noticed(question.subject.name):
+        resolution, lasting = resolved(resolver, question, pin, tally)
+        entry = loaded(resolver, question, resolution, (pin, tally, rest))
     if not resolution.final and resolution.grade != "measured":
         lasting &= not is_passing()
-    entry = loaded(resolver, question, resolution, (pin, tally, rest))
     return entry, lasting
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
+import tilewise
 from tilewise import provenance, provenance_changed
+from tilewise.device.provenance import CODE
 
 OLD = (("cupy", "14.2.0"), ("driver", "13.0 (580.65)"), ("numpy", "2.4.6"))
 
@@ -25,6 +28,14 @@ def test_fields_are_all_there():
     )
 
     assert expected == " ".join(name for name, _ in provenance())
+
+
+def test_every_file_of_code_counts():
+    """Kernels are also made of texts that are not Python."""
+    root = Path(tilewise.__file__).parent
+    endings = {p.suffix for p in root.rglob("*") if p.is_file()}
+
+    assert {".typed", ".pyc"} >= endings - set(CODE)
 
 
 def test_imports_nothing():

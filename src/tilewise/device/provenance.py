@@ -25,6 +25,8 @@ DISTRIBUTIONS = (
     ("numba-cuda", ("numba-cuda",)),
     ("runtime", ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12")),
 )
+CODE = (".py", ".cuh", ".glsl")
+"""How files of code end: Python, and the texts that kernels are made of."""
 MODULE_VERSION = Path("/sys/module/nvidia/version")
 
 
@@ -92,7 +94,7 @@ def code_digest() -> str:
     root = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - 5 times faster
     hashed, names = hashlib.sha256(usedforsecurity=False), []
     for folder, _, files in os.walk(root):
-        names += [f"{folder}/{name}" for name in files if name.endswith(".py")]
+        names += [f"{folder}/{name}" for name in files if name.endswith(CODE)]
     for name in sorted(names):
         with open(name, "rb") as file:  # noqa: PTH123
             code = file.read()

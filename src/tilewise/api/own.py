@@ -123,7 +123,8 @@ class OwnVariants:
 
         On the host it is verified and timed in a worker process, so that one that
         crashes, exits or hangs is rejected with the reason; `isolated=False` measures
-        it in this process, which one that uses a GPU on host arrays needs.
+        it in this process, which one that uses a GPU on host arrays needs. A worker
+        compiles anew what numba does not keep (`cache=True`).
 
         May be used at any time and in any module; calls after it race it. Returns the
         function unchanged. Raises ArgumentError saying what is allowed.

@@ -165,7 +165,10 @@ def retune_all(
     done: list[KernelTuning] = []
     options = {"force": force, "budget_s": budget_s, "progress": progress}
     steps = [(kernel, *place) for place in places for kernel in found.kernels]
-    for kernel, device, number in steps:
+    for at, (kernel, device, number) in enumerate(steps, 1):
+        if progress or (progress is None and sys.stderr.isatty()):
+            told = f"{at} of {len(steps)}: {place_of(kernel)} on {device}"
+            print(told, file=sys.stderr)
         try:
             one = one_tuning(kernel, device, number, options)
         except KeyboardInterrupt:
@@ -210,7 +213,7 @@ def one_tuning(
         if not wanted:
             why = "skipped, nothing is decided for it and it states no sizes="
             return KernelTuning(place, device, skipped=why)
-        parts = [tuned(kernel, wish, number, options) for wish in wanted]
+        parts = tuned(kernel, wanted, number, options)
     except Exception as error:
         return KernelTuning(place, device, failure=f"{type(error).__name__}: {error}")
     joined = tuple(r for part in parts for r in part.resolutions)
@@ -229,14 +232,23 @@ def whole(kernel: Kernel) -> Kernel:
 
 
 def tuned(
-    kernel: Kernel, wish: Wish, number: int | None, options: Mapping[str, Any]
-) -> TuneReport:
+    kernel: Kernel,
+    wanted: Sequence[Wish],
+    number: int | None,
+    options: Mapping[str, Any],
+) -> list[TuneReport]:
     """Measure a kernel at some sizes, its arguments on the host or on a GPU."""
-    sizes, dtype = wish
-    args = arguments_at(kernel._subject, sizes, dtype, "host")
-    if number is not None:
-        args = tuple(on_device(arg, number) for arg in args)
-    return kernel.tune(*args, **options)
+    if number is None:
+        sizes: dict[str, list[Mapping[str, int]]] = {}
+        for size, dtype in wanted:
+            sizes.setdefault(dtype, []).append(size)
+        return [kernel.tune(sizes=s, dtype=d, **options) for d, s in sizes.items()]
+    reports = []
+    for size, dtype in wanted:
+        args = arguments_at(kernel._subject, size, dtype, "host")
+        there = [on_device(arg, number) for arg in args]
+        reports.append(kernel.tune(*there, **options))
+    return reports
 
 
 def wishes(subject: Subject) -> list[Wish]:

@@ -5,7 +5,8 @@ The joint histogram of mutual-information feature selection, in six implementati
 
 Which one is fastest depends on the number of samples, on the size of the histogram and
 on where the arrays live; the kernel measures and remembers. numba is imported only by
-the variants that use it.
+the variants that use it, and keeps what it compiled: each tuning tries variants in new
+worker processes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def serial() -> Callable[..., Any]:
     """Compile one loop over the samples."""
     from numba import njit
 
-    @njit(nogil=True)  # type: ignore[untyped-decorator]
+    @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
     def count(x: Any, y: Any, bins: int) -> Any:
         counts = np.zeros((bins, bins), np.int64)
         for i in range(x.size):
@@ -69,11 +70,10 @@ def numba_serial(x: Any, y: Any, bins: int) -> Any:
 @cache
 def parallel() -> Callable[..., Any]:
     """Compile a loop for each thread, which counts in a histogram of its own."""
-    from numba import get_num_threads, njit, prange
+    from numba import njit, prange
 
-    @njit(parallel=True, nogil=True)  # type: ignore[untyped-decorator]
-    def count(x: Any, y: Any, bins: int) -> Any:
-        threads = get_num_threads()
+    @njit(parallel=True, nogil=True, cache=True)  # type: ignore[untyped-decorator]
+    def count(x: Any, y: Any, bins: int, threads: int) -> Any:
         counts = np.zeros((threads, bins, bins), np.int64)
         for thread in prange(threads):
             first = x.size * thread // threads
@@ -87,7 +87,9 @@ def parallel() -> Callable[..., Any]:
 @joint_histogram.variant(where="host", valid=lambda n_samples: n_samples >= 4096)
 def numba_parallel(x: Any, y: Any, bins: int) -> Any:
     """Count in private histograms on all threads, then add them up."""
-    return parallel()(x, y, bins)
+    from numba import get_num_threads
+
+    return parallel()(x, y, bins, get_num_threads())
 
 
 SOURCE = """

@@ -137,7 +137,7 @@ def test_out_of_memory(libraries):
 def test_a_launch_is_on_its_own_gpu(libraries):
     """The caller's current GPU comes back, and a configuration is made once."""
     device = CudaDevice(1)
-    kernel = CudaKernel(SimpleNamespace(num_arguments=1), "k")
+    kernel = CudaKernel("raw", "k", 1)
     libraries.told.clear()
     for _ in range(2):
         device.launch(kernel, launch_shape(2, 32), [np.int64(7)])
@@ -149,7 +149,7 @@ def test_a_launch_is_on_its_own_gpu(libraries):
 def test_a_launch_that_fails(libraries):
     """The driver's word becomes an error for which the variant gives way."""
     device = CudaDevice()
-    kernel = CudaKernel(SimpleNamespace(num_arguments=0), "k")
+    kernel = CudaKernel("raw", "k", 0)
     device._config(launch_shape(2, 32))
     libraries.fault = RuntimeError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
     with pytest.raises(EngineError, match=r"k can't be launched: .*OUT_OF_RESOURCES"):

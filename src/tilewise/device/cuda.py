@@ -86,10 +86,11 @@ class CudaEvent:
 
 @dataclass(frozen=True, slots=True)
 class CudaKernel:
-    """An entry of a loaded CUBIN."""
+    """An entry of a loaded CUBIN; how many arguments it has is asked once."""
 
     raw: Any
     entry: str
+    arguments: int
 
     @property
     def name(self) -> str:
@@ -111,7 +112,8 @@ class CudaModule:
     def kernel(self, name: str) -> CudaKernel:
         """Return an entry; EngineError carries the driver's message."""
         try:
-            return CudaKernel(self._code.get_kernel(name), name)
+            raw = self._code.get_kernel(name)
+            return CudaKernel(raw, name, int(raw.num_arguments))
         except Exception as error:
             raise EngineError(f"no entry {name!r} in this module: {error}") from error
 
@@ -226,10 +228,10 @@ class CudaDevice:
         """Launch and return at once."""
         if not isinstance(kernel, CudaKernel):
             raise ArgumentError("this kernel was not loaded on a GPU")
-        if len(args) != kernel.raw.num_arguments:
+        if len(args) != kernel.arguments:
             raise ArgumentError(
-                f"{kernel.name} takes {kernel.raw.num_arguments} arguments, "
-                f"{len(args)} were given"
+                f"{kernel.name} takes {kernel.arguments} arguments, {len(args)} were "
+                "given"
             )
         if shape.shared_bytes > _DEFAULT_DYNAMIC_BYTES:
             self._allow_shared(kernel, shape.shared_bytes)
@@ -270,12 +272,14 @@ class CudaDevice:
 
     def stream(self) -> CudaStream:
         """Make a stream."""
-        return CudaStream(self._device.create_stream())
+        with self._current():
+            return CudaStream(self._device.create_stream())
 
     def record(self, stream: Stream | None = None) -> CudaEvent:
         """Record a timed event."""
         options = self._core.EventOptions(timing_enabled=True)
-        return CudaEvent(self._raw_stream(stream).record(options=options))
+        with self._current():
+            return CudaEvent(self._raw_stream(stream).record(options=options))
 
     def elapsed_us(self, start: Event, end: Event) -> float:
         """Wait for both events and return the time between them."""

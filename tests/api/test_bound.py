@@ -364,3 +364,20 @@ def test_a_bound_kernel_names_itself() -> None:
     """repr() says what it is bound to."""
     bound = pinned().bind(*inputs(), constant=("w", "b"))
     assert "<dense bound to w, b>" == repr(bound)
+
+
+def test_an_axes_kernel_is_bound_by_copies() -> None:
+    """Another value of an open number gives what the function gives."""
+
+    @tuned_kernel(axes={"n": lambda x, bins: x.size}, tune="off")
+    def counted(x: Any, bins: int) -> Any:
+        return np.bincount(x, minlength=bins)
+
+    x = np.arange(50) % 7
+    bound = counted.bind(x, 9, constant="x")
+    expected, x[:] = np.bincount(x, minlength=12), 0
+    assert np.array_equal(expected, bound(12))
+    bound.update(x=x)
+    assert [50, 0] == bound(2).tolist()
+    with pytest.raises(ArgumentError, match=r"\(50,\).*\(3,\)"):
+        bound.update(x=x[:3])

@@ -24,8 +24,10 @@ from tilewise.model.standin import Standin, store
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Dispatcher, Entry, python_key
 from tilewise.runtime.load import entry_for
+from tilewise.runtime.mode import is_passing
 from tilewise.runtime.question import Options, Subject, ask
 from tilewise.runtime.resolve import Resolver
+from tilewise.runtime.settle import PATIENT_S, settled
 from tilewise.runtime.tally import Tally
 
 if TYPE_CHECKING:  # What a call does not need is imported when it is asked for.
@@ -239,7 +241,8 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         Return the kernel at these arguments' forms, with the constants copied.
 
         `constant` names the arguments that stay; the bound kernel is called with the
-        others. Raises ArgumentError for a name that is no parameter.
+        others. Waits where another measures the same problem. At most 1024 bound
+        kernels may be alive. Raises ArgumentError for a name that is no parameter.
         """
         return BoundKernel(self, self._subject.bind(args, {}), constant)
 
@@ -248,10 +251,11 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         question = replace(ask(self._subject, args, constants), bound=True)
         resolver = self._resolver()
         entry, lasting = entry_for(resolver, question, self._pin, self._tally)
-        if lasting:
+        if lasting or is_passing():
             return entry
-        with resolver.tuning:  # Another thread measures; a bound choice should last.
-            return entry_for(resolver, question, self._pin, self._tally)[0]
+        # Another thread or process measures; what is bound should last.
+        settled(resolver, question, self._tally, wait_s=PATIENT_S)
+        return entry_for(resolver, question, self._pin, self._tally)[0]
 
     def forget(self) -> None:
         """Drop what this kernel remembers in memory; the next call traces again."""

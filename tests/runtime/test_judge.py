@@ -6,7 +6,7 @@ from tilewise.model.decision import Decision, Range
 from tilewise.model.measurement import Candidate, Timing
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
-from tilewise.runtime.judge import serving
+from tilewise.runtime.judge import reasons, serving
 
 SMALL, BLAS, TALL = (Variant("test", name) for name in ("small", "blas", "tall"))
 
@@ -29,3 +29,11 @@ def test_the_next_best_serves_where_the_winner_cannot() -> None:
         winner(REFERENCE),
         winner(),
     ]
+
+
+def test_variants_with_one_reason_share_it() -> None:
+    """A reason is told once, with each name once whatever the configurations."""
+    tiled = Variant("test", "tall", (("tile", 8),))
+    why = ((SMALL, "too deep"), (TALL, "no GPU"), (tiled, "no GPU"), (BLAS, "too deep"))
+    told = reasons([Candidate(variant, "rejected", reason) for variant, reason in why])
+    assert "test/small, test/blas: too deep; test/tall: no GPU" == told

@@ -32,7 +32,7 @@ class Report:
             saved = f"{stats.saved_ms:.2f} ms"
             rows.append((name, *map(str, counts), cost, saved, variants or "-"))
         why = [
-            f"{name}: {calls} calls by the reference, {reason}"
+            f"{name}: {calls} call{'s' * (calls != 1)} by the reference, {reason}"
             for name, stats in self.kernels
             for reason, calls in stats.reasons.items()
         ]

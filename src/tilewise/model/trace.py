@@ -8,6 +8,7 @@ with the user's line and a caret.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,12 +71,12 @@ def describe(result: object) -> str:
 
 def unsupported(name: str, why: str = "", instead: str = "") -> UnsupportedOp:
     """Make the error for an operation that has no place in an epilogue."""
-    allowed = ", ".join(sorted(OPS))
+    allowed = ", ".join([*sorted(OPS), "clip, astype."])
     return UnsupportedOp(
         f"{name} cannot be part of an epilogue" + (f": {why}" if why else ""),
         caret(),
         "An epilogue computes each output element from one element of the product.\n"
-        f"It may use: {allowed}, clip, astype.",
+        + textwrap.fill(f"It may use: {allowed}", 79),
         instead or instead_of(name),
     )
 

@@ -49,8 +49,11 @@ def changed_fields(
 
 
 def reasons(rejected: list[Candidate]) -> str:
-    """Write the different reasons of rejected candidates in one line."""
-    return "; ".join(dict.fromkeys(f"{c.variant.name}: {c.reason}" for c in rejected))
+    """Write the different reasons of rejected candidates in one line, each once."""
+    names: dict[str, dict[str, None]] = {}
+    for one in rejected:
+        names.setdefault(one.reason, {})[one.variant.name] = None
+    return "; ".join(f"{', '.join(who)}: {reason}" for reason, who in names.items())
 
 
 def serving(decision: Decision | None, usable: set[Variant]) -> Decision | None:

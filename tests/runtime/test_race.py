@@ -163,3 +163,36 @@ def test_equal_tolerances_share_a_table() -> None:
     other = kernel(tolerance=(1e-3, 1e-3))
     other(*inputs())
     assert 0 == other.stats.tunings
+
+
+def test_where_all_fail_the_function_serves_once_and_for_all() -> None:
+    """No winner is made up, and nothing is measured again, here or by a peer."""
+
+    def failing() -> Any:
+        dense = kernel(engines=["user"])
+
+        @dense.variant()
+        def broken(x: Any, w: Any, b: Any) -> Any:
+            raise ValueError("no such tile")
+
+        return dense
+
+    dense, peer = failing(), failing()
+    for one in (dense, dense, peer):
+        np.testing.assert_allclose(one(*inputs()), relu(*inputs()), 1e-5)
+    told = dense.explain(*inputs())
+    assert ("reference", 1, 0) == (
+        str(told.variant), dense.stats.tunings, peer.stats.tunings,
+    )  # fmt: skip
+    assert "no such tile" in str(told)
+
+
+def test_tuning_off_never_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was stored stays as it is, and nothing comes to it."""
+    kernel()(*inputs())
+    before = open_store().tables(), open_store().stamp()
+    monkeypatch.setenv("TILEWISE_TUNE", "off")
+    dense = kernel(tolerance=1e-3)
+    dense(*inputs())
+    kernel()(*inputs())
+    assert before == (open_store().tables(), open_store().stamp())

@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from tilewise.store.place import private
@@ -78,12 +78,7 @@ def locked(path: Path) -> Iterator[bool]:
         return
     held[str(path)], owner = file, os.getpid()
     try:
-        got = lock(file)
-        if got:
-            with suppress(OSError):  # who it is, for people
-                os.truncate(file, 0)
-                os.write(file, f"{os.getpid()}\n".encode())
-        yield got
+        yield lock(file)
     finally:
         if owner == os.getpid():  # a fork has closed its own in `let_go`
             held[str(path)] = -1
@@ -106,14 +101,11 @@ def lock(file: int) -> bool:
 
 
 def lock_windows(file: int) -> bool:
-    """Take the lock on Windows, on the byte after the process id."""
+    """Take the lock on Windows, on the first byte."""
     import msvcrt
 
-    os.lseek(file, 64, os.SEEK_SET)
     try:
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     except OSError:
         return False
-    finally:
-        os.lseek(file, 0, os.SEEK_SET)
     return True

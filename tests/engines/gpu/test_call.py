@@ -188,3 +188,20 @@ def test_cupy_arrays(pin, monkeypatch):
 
     assert isinstance(found, cupy.ndarray)
     assert dense(*args).tolist() == found.get().tolist()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpus(), reason="there is no CUDA driver or no GPU here")
+def test_a_call_on_cupy_arrays_is_tuned(monkeypatch):
+    """All variants race CuPy's expression on the GPU, timed by its events."""
+    cupy = pytest.importorskip("cupy")
+    monkeypatch.setenv("TILEWISE_DEVICE", "auto")
+    args = integers(130, 64), integers(64, 132), integers(132)
+    kernel, there = tuned_kernel(dense, budget_s=2.0), [cupy.asarray(a) for a in args]
+    found, told = kernel(*there), kernel.explain(*there)
+
+    assert dense(*args).tolist() == found.get().tolist()
+    assert "measured" == told.grade
+    timed = [c.timing.protocol.clock for c in told.candidates if c.timing]
+    assert len(timed) > 1
+    assert {"cuda_event"} == set(timed)

@@ -59,9 +59,10 @@ def test_reading_makes_nothing(database: Database):
 
 def test_added_value_stays(database: Database):
     """Adding does not replace."""
-    database.add("key", b"first")
+    database.add({"key": b"first"})
 
-    assert (False, b"first") == (database.add("key", b"then"), database.get("key"))
+    came = database.add({"key": b"then", "new": b"more"})
+    assert (1, b"first") == (came, database.get("key"))
 
 
 def test_change_sees_what_is_there(database: Database):
@@ -151,7 +152,7 @@ def test_readonly_never_writes(database: Database):
     before = database.files()
     other = Database(database.directory, readonly=True)
     wrote = [
-        other.put("key", b"y"), other.add("new", b"y"), other.delete("key"),
+        other.put("key", b"y"), other.add({"new": b"y"}), other.delete("key"),
         other.clear(), other.change("key", lambda old: b"y"),
     ]  # fmt: skip
 

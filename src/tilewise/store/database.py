@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -95,9 +95,18 @@ class Database:
         """Write a value whole; returns whether it is known to be kept."""
         return bool(self.write(lambda cache: cache.set(key, data)))
 
-    def add(self, key: str, data: bytes) -> bool:
-        """Write a value whole where there is none yet."""
-        return bool(self.write(lambda cache: cache.add(key, data)))
+    def add(self, values: Mapping[str, bytes]) -> int:
+        """
+        Write values whole where there are none yet, in one transaction.
+
+        Returns how many are known to have come.
+        """
+
+        def work(cache: Cache) -> int:
+            with cache.transact():
+                return sum(cache.add(key, data) for key, data in values.items())
+
+        return self.write(work) or 0 if values else 0
 
     def change(self, key: str, update: Callable[[Any], bytes | None]) -> bool:
         """

@@ -67,7 +67,7 @@ class DecisionRecords:
 
     def add_rows(self, rows: Iterable[MeasurementRow]) -> int:
         """Add measurements; one that is there stays as it is. Returns how many came."""
-        return sum(self.measured.add(row_name(row), row) for row in rows)
+        return self.measured.add({row_name(row): row for row in rows})
 
     def rows(self, key: TableKey) -> list[MeasurementRow]:
         """Return the measurements of a table, in the order of time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from tilewise.store.database import Database
@@ -37,10 +37,12 @@ class Shelf(Generic[T]):
         name = self.name(key)
         return self.database.put(name, encode(self.kind, value, name))
 
-    def add(self, key: str, value: T) -> bool:
-        """Write a value whole where there is none yet."""
-        name = self.name(key)
-        return self.database.add(name, encode(self.kind, value, name))
+    def add(self, values: Mapping[str, T]) -> int:
+        """Write values whole where there are none yet; returns how many came."""
+        named = {self.name(key): value for key, value in values.items()}
+        return self.database.add(
+            {name: encode(self.kind, value, name) for name, value in named.items()}
+        )
 
     def change(self, key: str, update: Callable[[T | None], T]) -> T | None:
         """

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from benchmarks.record import append, spread
 
+ROOT = Path(__file__).parents[1]
 ROUNDS = 11
 SIZES = ((64, 64, 64), (1024, 512, 784))
 ALLOWED = 1.3
@@ -22,7 +24,7 @@ def first_result(way: str, sizes: tuple[int, int, int]) -> tuple[float, list[str
     command = [sys.executable, "-m", "benchmarks.warm_child", way, *map(str, sizes)]
     begun = time.monotonic_ns()
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=60
+        command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT
     )
     at, *words = done.stdout.split()
     return (int(at) - begun) / 1e6, words

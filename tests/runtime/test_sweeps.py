@@ -73,6 +73,15 @@ def test_the_report_has_the_regions_that_are_stored() -> None:
     assert "1 <= m <= 64, n = 8, k = 8" in str(report)
 
 
+def test_a_sweep_keeps_where_the_kernel_is_written() -> None:
+    """A program that measures again finds the kernel by it."""
+    dense = kernel()
+    dense(*inputs(5))
+    swept(dense)
+    (table,) = open_store().tables()
+    assert table.place == f"{__name__}:{dense.__qualname__}"
+
+
 def test_regions_cover_the_range_once() -> None:
     """Each size lies in one measured region, and in some region beyond the range."""
     (one,) = swept(kernel()).sweeps

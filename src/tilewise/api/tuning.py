@@ -99,7 +99,7 @@ class Tuning:
             self.resolutions.append(least)
             return
         for one in swept(
-            self.resolver, self.asked, self.tally, ranges, name=self.subject.name,
+            self.resolver, self.asked, self.tally, ranges, subject=self.subject,
             force=self.force, budget_s=self.budget_s, told=self.show.end,
         ):  # fmt: skip
             self.sweeps.append(one)

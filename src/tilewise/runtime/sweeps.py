@@ -26,7 +26,7 @@ from tilewise.model.decision import (
 from tilewise.model.measurement import Candidate
 from tilewise.model.resolution import Resolution
 from tilewise.model.swept import Ranges, Swept
-from tilewise.runtime.question import Question
+from tilewise.runtime.question import Question, Subject
 from tilewise.runtime.race import entrants, figures, keep_rows
 from tilewise.runtime.resolve import Resolver
 from tilewise.runtime.settle import PATIENT_S, turn
@@ -50,7 +50,7 @@ class Sweeping:
     resolver: Resolver
     ask: Callable[[Mapping[str, int]], Question]
     tally: Tally
-    name: str
+    subject: Subject
     force: bool
     told: Callable[[Resolution], object]
 
@@ -114,7 +114,7 @@ class Sweeping:
             if all(dict(point)[name] == size for name, size in fixed.items())
         }
 
-        def measured(decision: Decision) -> None:
+        def keep(decision: Decision) -> None:
             whole = placed(decision, ranges, fixed)
             keep_rows(self.resolver, key, whole, before.get(whole.point, {}))
             self.tally.tunings += 1
@@ -122,12 +122,13 @@ class Sweeping:
 
         found = sweep(
             lambda point: self.posed(key, {**fixed, **dict(point)}, point), axes,
-            budget_s, known=known, progress=measured, limits=isolate.LIMITS,
+            budget_s, known=known, progress=keep, limits=isolate.LIMITS,
             provenance=self.resolver.provenance_of(),
         )  # fmt: skip
         regions = drawn(found, ranges, fixed)
         if regions:
-            table = DecisionTable(key, self.name, regions)
+            name, place = self.subject.name, self.subject.place
+            table = DecisionTable(key, name, regions, place)
             self.resolver.tables.keep(table, writes=True)
         self.tally.tuning_ms += 1e3 * found.measured_s
         return Swept(
@@ -155,13 +156,13 @@ def swept(
     tally: Tally,
     ranges: Ranges,
     *,
-    name: str,
+    subject: Subject,
     force: bool = False,
     budget_s: float | None = None,
     told: Callable[[Resolution], object] = lambda resolution: None,
 ) -> Iterator[Swept]:
     """Sweep ranges of sizes, table by table; ends after one that is interrupted."""
-    work = Sweeping(resolver, ask, tally, name, force, told)
+    work = Sweeping(resolver, ask, tally, subject, force, told)
     parts, total = list(work.parts(ranges)), budget_s or BUDGET_S
     shares = [total / PART] * (len(parts) - 1)
     for part, share in zip(parts, [*shares, total - sum(shares)], strict=True):

@@ -69,10 +69,10 @@ class Serving(Dispatcher):
         served = reference_entry(self.reference, residency, reason)
         if entry.variant == served.variant:  # Another thread's call has failed before.
             return served
-        launched = isinstance(error, OverflowError)
-        if not launched and self._pin is not None:
+        is_lasting = isinstance(error, EngineError)
+        if is_lasting and self._pin is not None:
             raise error
-        if not launched:
+        if is_lasting:
             warnings.warn(
                 f"{self._subject.name}: {entry.variant} failed, the reference serves "
                 f"instead: {error}",
@@ -82,7 +82,7 @@ class Serving(Dispatcher):
         with self._lock:
             self._tally.add(entry, -1)
             self._tally.add(served, 1)
-            if not launched:
+            if is_lasting:
                 self._tally.retire(entry)
                 entry.give_way(cast(Any, served.direct), reason)
         return served

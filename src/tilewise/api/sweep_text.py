@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tilewise.api.explain_text import aligned, wrapped
 from tilewise.model.decision import Decision, Region
 from tilewise.model.swept import Swept
 
-__all__ = ["swept_rows", "swept_text"]
+__all__ = ["swept_text"]
 
 ENDS = {
     "regret": "the expected loss is low enough",
@@ -49,25 +47,3 @@ def row_of(decision: Decision) -> tuple[str, ...]:
 def box_text(region: Region) -> str:
     """Write a box."""
     return ", ".join(map(str, region))
-
-
-def swept_rows(sweep: Swept) -> dict[str, Any]:
-    """Return a sweep as plain values for JSON."""
-    return {
-        "table": sweep.label,
-        "box": [str(span) for span in sweep.box],
-        "ended": sweep.ended,
-        "problems": sweep.points,
-        "measured_s": sweep.measured_s,
-        "regret": sweep.regret,
-        "regions": [
-            {
-                "region": [str(span) for span in one.region],
-                "variant": str(one.variant),
-                "origin": one.origin,
-                "regret": one.regret,
-                "contended": one.contended,
-            }
-            for one in sweep.regions
-        ],
-    }

@@ -68,7 +68,7 @@ def rows_of(table: DecisionTable) -> list[dict[str, Any]]:
             "hardware": table.key.fingerprint,
             "region": ", ".join(map(str, decision.region)),
             "variant": str(decision.variant),
-            "grade": grade_of(decision),
+            "grade": decision.grade,
             "ties": [str(variant) for variant in decision.ties],
             "contended": decision.contended,
             "speed": speed_of(decision),
@@ -87,7 +87,7 @@ def told(table: DecisionTable) -> str:
     rows = [("region", "winner", "speed", "loss", "age", "grade")]
     for one in table.decisions:
         speed, age = speed_of(one), age_s(one.made_utc)
-        notes = [grade_of(one), "tied"[: 4 * bool(one.ties)]]
+        notes = [one.grade, "tied"[: 4 * bool(one.ties)]]
         notes.append("under load" if one.contended else "")
         rows.append(
             (
@@ -121,13 +121,7 @@ def span_text(span: Range) -> str:
     return f"{span.axis} {span.low}{high}"
 
 
-def grade_of(decision: Decision) -> str:
-    """Return how a decision is known."""
-    return "extrapolated" if decision.origin == "extrapolated" else "measured"
-
-
 def speed_of(decision: Decision) -> float | None:
     """Return how many times as fast as the reference the winner was measured."""
-    times = {c.variant: c.timing for c in decision.candidates if c.timing}
-    best, base = times.get(decision.variant), times.get(REFERENCE)
+    best, base = decision.timing(decision.variant), decision.timing(REFERENCE)
     return base.median_us / best.median_us if best and base else None

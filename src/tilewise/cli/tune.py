@@ -9,7 +9,6 @@ import typer
 from tilewise.api.explain import Explanation, TuneReport
 from tilewise.api.shapes import Made, axis_names
 from tilewise.cli.load import Kernel, kernels_of, one_kernel, points_of, ranges_of
-from tilewise.cli.show import grade_of
 from tilewise.cli.tables import Debug, Json, printed
 from tilewise.errors import ArgumentError
 from tilewise.model.swept import Swept
@@ -136,7 +135,7 @@ def sweep_of(kernel: str, sweep: Swept) -> dict[str, Any]:
             {
                 "region": ", ".join(map(str, one.region)),
                 "variant": str(one.variant),
-                "grade": grade_of(one),
+                "grade": one.grade,
                 "regret": one.regret,
             }
             for one in sweep.regions

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import product
 
-from tilewise.model.measurement import Candidate, Provenance
+from tilewise.model.measurement import Candidate, Provenance, Timing
 from tilewise.model.variant import Variant
 
 __all__ = [
@@ -146,6 +146,16 @@ class Decision:
             axis == span.axis and size in span
             for (axis, size), span in zip(point, self.region, strict=True)
         )
+
+    @property
+    def grade(self) -> str:
+        """How sure it is: "measured" or "extrapolated"."""
+        return "extrapolated" if self.origin == "extrapolated" else "measured"
+
+    def timing(self, variant: Variant) -> Timing | None:
+        """Return a variant's figures, or None where it has none."""
+        found = (c.timing for c in self.candidates if c.variant == variant)
+        return next(found, None)
 
 
 @dataclass(frozen=True, slots=True)

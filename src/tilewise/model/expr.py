@@ -17,7 +17,6 @@ from tilewise.model.ops import is_weak, lookup
 
 __all__ = ["Builder", "Expr", "Node", "evaluate"]
 
-LEAVES = ("array", "scalar", "const", "size")
 PRODUCTS: Mapping[str, Any] = {"matmul": np.matmul, "dot": np.dot}
 
 

@@ -91,8 +91,7 @@ def judged(
     decision: Decision, problem: Posed, mode: str, rejected: tuple[Candidate, ...]
 ) -> Resolution:
     """Grade a decision for a problem and say why it serves."""
-    grade = "extrapolated" if decision.origin == "extrapolated" else "measured"
-    variant, reason = decision.variant, why_chosen(decision)
+    grade, variant, reason = decision.grade, decision.variant, why_chosen(decision)
     if decision.source:
         reason = f"{reason}, as {decision.source} ships it"
     loss = decision.regret
@@ -110,8 +109,7 @@ def judged(
 
 def why_chosen(decision: Decision) -> str:
     """Say in words how the winner stood against the reference."""
-    times = {c.variant: c.timing for c in decision.candidates if c.timing}
-    best, base = times.get(decision.variant), times.get(REFERENCE)
+    best, base = decision.timing(decision.variant), decision.timing(REFERENCE)
     load = ", under load from others" if decision.contended else ""
     if decision.variant == REFERENCE:
         return f"no variant beat the reference by more than the margin{load}"

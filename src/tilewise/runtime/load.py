@@ -44,7 +44,7 @@ def entry_for(
     """
     with noticed(question.subject.name):
         resolution, lasting = resolved(resolver, question, pin, tally)
-        entry = loaded(resolver, question, resolution, (pin, tally, rest))
+        entry = loaded(resolver, question, resolution, pin, tally, rest)
     if not resolution.final and resolution.grade != "measured":
         lasting &= not is_passing()
     return entry, lasting
@@ -54,10 +54,11 @@ def loaded(
     resolver: Resolver,
     question: Question,
     resolution: Resolution,
-    about: tuple[Variant | None, Tally, tuple[Any, ...]],
+    pin: Variant | None,
+    tally: Tally,
+    rest: tuple[Any, ...],
 ) -> Entry:
     """Load the first variant that loads, in the order of the evidence."""
-    pin, tally, rest = about
     problem, own, failed = question.fused, question.subject.user.methods, ""
     for variant in in_turn(resolution):
         if variant.engine == "user":
@@ -146,6 +147,7 @@ def with_defaults(run: Run, rest: tuple[Any, ...]) -> Run:
 def saving_us(resolution: Resolution) -> float:
     """Return what a call saves over the reference (us), by the stored medians."""
     decided = resolution.decision
-    times = {c.variant: c.timing for c in decided.candidates} if decided else {}
-    best, base = times.get(resolution.variant), times.get(REFERENCE)
+    if decided is None:
+        return 0.0
+    best, base = decided.timing(resolution.variant), decided.timing(REFERENCE)
     return base.median_us - best.median_us if best and base else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tilewise.errors import SettingError
+from tilewise.errors import ArgumentError, SettingError
 from tilewise.runtime.question import Question
 from tilewise.settings import current
 
@@ -17,9 +17,13 @@ forced_mode: ContextVar[str | None] = ContextVar("tilewise_tuning", default=None
 
 @contextmanager
 def tuning(mode: str) -> Iterator[None]:
-    """Tune ("auto") or don't ("off") inside a `with` block, in this context."""
+    """
+    Tune ("auto") or don't ("off") inside a `with` block, in this context.
+
+    Raises ArgumentError for another mode.
+    """
     if mode not in ("auto", "off"):
-        raise ValueError(f'tuning({mode!r}): use "auto" or "off"')
+        raise ArgumentError(f'tuning({mode!r}): use "auto" or "off"')
     token = forced_mode.set(mode)
     try:
         yield

@@ -141,10 +141,8 @@ def figures(resolver: Resolver, key: TableKey) -> Figures:
     Taken under load, or with versions that have changed since and matter to the
     variant, they do not.
     """
-    now, found = (
-        resolver.provenance_of(),
-        defaultdict[Point, dict[Variant, Candidate]](dict),
-    )
+    now = resolver.provenance_of()
+    found: Figures = defaultdict(dict)
     for row in resolver.store_of().rows(key):
         timing, engine = row.candidate.timing, row.candidate.variant.engine
         quiet = timing is not None and timing.busy <= CONTENDED

@@ -200,13 +200,13 @@ class Resolver:
             if isinstance(found, str):
                 raise EngineError(f"the pinned {pin} can't run: {found}")
             return Resolution(found, "none", "pinned", problem, final=True)
-        reasons = []
+        refused = []
         for variant in self.matching(pin, problem) or [pin]:
             reason = self.workshop.rejects(variant, problem)
             if reason is None:
                 return Resolution(variant, "none", "pinned", problem, final=True)
-            reasons.append(reason)
-        raise EngineError(f"the pinned {pin} can't run: {'; '.join(reasons)}")
+            refused.append(reason)
+        raise EngineError(f"the pinned {pin} can't run: {'; '.join(refused)}")
 
     def matching(self, pin: Variant, problem: Problem) -> list[Variant]:
         """Return the variants that a pin names: itself, or all of its method."""

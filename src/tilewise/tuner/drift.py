@@ -9,7 +9,6 @@ import numpy as np
 
 from tilewise.model.decision import Decision
 from tilewise.model.measurement import Candidate, Provenance
-from tilewise.model.variant import Variant
 from tilewise.tuner.clock import WALL, Clock
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.planner import decide
@@ -63,13 +62,6 @@ def recheck(
         margin=margin, clock=clock, random=random, provenance=provenance,
     )  # fmt: skip
     new = replace(new, region=stored.region, regret=stored.regret, origin=stored.origin)
-    was, now = (median(new, v) for v in (stored.variant, new.variant))
-    kept = new.variant == stored.variant
-    loss = None if was is None or now is None else max(0.0, was / now - 1)
-    return Drift(stored, new, kept, loss)
-
-
-def median(decision: Decision, variant: Variant) -> float | None:
-    """Return a variant's median in microseconds, or None without one."""
-    times = (c.timing for c in decision.candidates if c.variant == variant)
-    return next((t.median_us for t in times if t is not None), None)
+    was, now = new.timing(stored.variant), new.timing(new.variant)
+    loss = max(0.0, was.median_us / now.median_us - 1) if was and now else None
+    return Drift(stored, new, new.variant == stored.variant, loss)

@@ -29,9 +29,9 @@ class Verdict:
     """
     Whether a variant's results are right.
 
-    `status` is "right", "wrong" or "failed" (it raised); `reason` says what was
-    found, and `error` is the largest error in units of the bound (<= 1 is right), or
-    None where nothing could be compared.
+    `status` is "right", "wrong", "failed" (it raised) or "not tried"; `reason` says
+    what was found, and `error` is the largest error in units of the bound (<= 1 is
+    right), or None where nothing could be compared.
     """
 
     status: str

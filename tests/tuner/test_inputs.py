@@ -81,3 +81,8 @@ def test_large_problems_get_fewer_trials() -> None:
     """The more multiplications, the fewer trials: 5, 3, 2, 1; without any k none."""
     sizes = ((1, 64), (256, 2**16), (512, 2**18), (1024, 2**20), (0, 64))
     assert [5, 3, 2, 1, 0] == [len(makers(*size)) for size in sizes]
+
+
+def test_large_arguments_of_a_small_result_stop_early() -> None:
+    """4096 x 4096 times a vector is worth one trial besides the caller's values."""
+    assert 1 == len(makers(4096, 4096, 4096 * 4097))

@@ -147,11 +147,15 @@ LARGE = ((1 << 33, 0), (1 << 30, 1), (1 << 27, 2), (1 << 24, 3))
 
 
 EPILOGUE = 256
-"""Multiplications that the elementwise work costs, for each element."""
+"""Multiplications that the work on one element costs, of the result or an argument."""
 
 
-def makers(depth: int, elements: int) -> Sequence[tuple[str, Maker]]:
-    """Return the trials that a problem is worth; none without dot products."""
-    work = (depth + EPILOGUE) * elements
+def makers(depth: int, elements: int, given: int = 0) -> Sequence[tuple[str, Maker]]:
+    """
+    Return the trials that a problem is worth; none without dot products.
+
+    `elements` are those of the result, `given` those of all arguments.
+    """
+    work = depth * elements + EPILOGUE * (elements + given)
     few = next((few for least, few in LARGE if work >= least), len(MAKERS))
     return tuple(MAKERS.items())[:few] if depth else ()

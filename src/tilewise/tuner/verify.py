@@ -89,8 +89,8 @@ def prepare(case: Case, seed: int = 0) -> Exam:
         return Exam(case, (Trial("your arguments", case.args, returned(case)),))
     given = Trial("your arguments", case.args, expect(case, case.args, likely=False))
     trials = [given]
-    elements = int(np.prod(case.shape))
-    for number, (name, make) in enumerate(makers(case.depth, elements)):
+    sizes = int(np.prod(case.shape)), sum(map(np.size, case.args))
+    for number, (name, make) in enumerate(makers(case.depth, *sizes)):
         random = np.random.default_rng((seed, number))
         args = tuple(replaced(arg, make, random, case.depth) for arg in case.args)
         trials.append(Trial(name, args, expect(case, args, likely=True), True))

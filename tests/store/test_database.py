@@ -238,12 +238,11 @@ def test_removed_directory_is_made_again(database: Database):
 @pytest.mark.usefixtures("impatient")
 def test_locked_database_still_reads(database: Database):
     """While another process writes, what is stored is read at once."""
-    lru = Database(
-        database.directory, readonly=False, eviction_policy="least-recently-used"
-    )
+    policy = {"eviction_policy": "least-recently-used"}
+    lru = Database(database.directory, readonly=False, **policy)
     lru.put("key", b"x")
+    found: list[object] = []
     with locked(database.directory), told() as said:
-        found: list[object] = []
         took_s = seconds(lambda: found.append(lru.get("key")))
 
     assert ([b"x"], []) == (found, said)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from tests.store.samples import KEY, decision, table
 from tilewise.model.decision import Decision
@@ -73,3 +77,24 @@ def test_nothing_is_written_where_it_must_not() -> None:
     here.keep(table(CLEAN), writes=False)
 
     assert ("clean", "") == (winner(here), winner(Tables(open_store)))
+
+
+def test_what_is_kept_while_another_thread_reads_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A decision that only memory has comes after the store was read, and serves."""
+    here, store = Tables(open_store), open_store()
+    keeps = threading.Thread(
+        target=here.keep, args=(table(CLEAN),), kwargs={"writes": False}
+    )
+
+    def slowly(key: Any) -> None:
+        keeps.start()
+        keeps.join(0.2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "decisions", slowly)
+        winner(here)
+    keeps.join()
+
+    assert "clean" == winner(here)

@@ -69,13 +69,16 @@ class Tables:
         store = self.store_of()
         stamp = (store.directory, store.layers, *store.stamp())
         known = self.known.get(key)
-        if known is None or known.stamp != stamp:
+        if known is not None and known.stamp == stamp:
+            return known
+        with self.lock:  # What another thread keeps meanwhile must not get lost.
+            known = self.known.get(key)
             own = known.own if known else None
             stored = store.decisions(key)
             table = by_age(stored, own) if own else stored
             finder = Finder(table.decisions if table else ())
-            known = self.known[key] = Known(stamp, own, table, finder)
-        return known
+            self.known[key] = Known(stamp, own, table, finder)
+            return self.known[key]
 
     def keep(
         self, table: DecisionTable, *, writes: bool, join: Join = merge_tables

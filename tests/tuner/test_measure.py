@@ -22,7 +22,9 @@ A = Variant("test", "a")
 B = Variant("test", "b")
 
 
-def run(machine: Machine, times: list[float], base: int = 0, s: float = 1) -> Outcome:
+def run(
+    machine: Machine, times: list[float], base: int = 0, s: float | None = 1
+) -> Outcome:
     """Race the reference and a, b, ... on a simulated machine."""
     rules = Rules(clock=machine.clock)
     entries = machine.entries(times)
@@ -102,6 +104,15 @@ def test_says_what_the_budget_did_not_reach() -> None:
     outcome = run(Machine(noise=0), [1e6, 1e6, 1e6], s=0.5)
     assert "not tried (budget)" == outcome.lanes[2].reason
     assert outcome.timing(outcome.lanes[2]) is None
+
+
+def test_slow_calls_get_more_than_a_second() -> None:
+    """Without a stated budget all are tried where a call takes 0.2 s."""
+    machine = Machine(noise=0)
+    outcome = run(machine, [2e5, 1.5e5, 2.5e5], s=None)
+    assert A == outcome.winner
+    assert all(lane.rounds for lane in outcome.lanes)
+    assert 6e9 > machine.now
 
 
 def test_samples_are_long_against_the_grain() -> None:

@@ -27,7 +27,7 @@ def tuned_kernel(
     precision: str = "strict",
     tolerance: Any = None,
     name: str | None = None,
-    budget_s: float = 1.0,
+    budget_s: float | None = None,
     axes: Mapping[str, Callable[..., int]] | None = None,
     make_inputs: Callable[..., Any] | None = None,
     sizes: Sequence[Mapping[str, int] | tuple[int, ...]] = (),
@@ -41,7 +41,8 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     `precision` is "strict", "tf32" or "fast"; `tolerance` replaces the error bound
     (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool); `name`
     is how the kernel is listed; `budget_s` bounds the measuring of one problem, in
-    seconds; `sizes` are those that `tune()` and `tilewise retune` measure where none
+    seconds (None: 1 s, or what 24 calls take up to 10 s); `sizes` are those that
+    `tune()` and `tilewise retune` measure where none
     are given or decided: tuples in the order of (m, n, k) or of the axes, or mappings.
 
     `axes` makes any function a kernel: it maps names to functions of the arguments
@@ -75,7 +76,7 @@ def checked_options(
     precision: str = "strict",
     tolerance: Any = None,
     name: str | None = None,
-    budget_s: float = 1.0,
+    budget_s: float | None = None,
     axes: Any = None,
     make_inputs: Any = None,
     sizes: Sequence[Any] = (),
@@ -89,13 +90,13 @@ def checked_options(
             raise ArgumentError(f"{option}={value!r}: use one of {', '.join(allowed)}")
     if isinstance(engines, str):
         raise ArgumentError(f"engines={engines!r}: give a list of names")
-    if not budget_s > 0:
+    if budget_s is not None and not budget_s > 0:
         raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
     if signature is not None and axes is not None:
         raise ArgumentError("signature= is for products: a kernel with axes= has none")
     check_maker(axes, make_inputs)
     options = Options(
-        signature, tuple(engines), tune, precision, tolerance, float(budget_s), axes,
+        signature, tuple(engines), tune, precision, tolerance, budget_s, axes,
         stated_sizes(axes, sizes), make_inputs,
     )  # fmt: skip
     return lambda f: (name or named(f), options)

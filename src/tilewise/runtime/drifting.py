@@ -22,7 +22,7 @@ Ask = Callable[[Mapping[str, int]], Question]
 
 
 def drifted(
-    resolver: Resolver, ask: Ask, name: str, *, repair: bool, budget_s: float
+    resolver: Resolver, ask: Ask, name: str, *, repair: bool, budget_s: float | None
 ) -> Iterator[tuple[TableKey, Drift | None]]:
     """
     Measure the stored winners of a kernel again, each at the point of its evidence.
@@ -59,7 +59,7 @@ def posed(resolver: Resolver, ask: Ask, key: TableKey, point: Point) -> Entrants
 
 
 def measured(
-    resolver: Resolver, entered: Entrants, stored: Decision, budget_s: float
+    resolver: Resolver, entered: Entrants, stored: Decision, budget_s: float | None
 ) -> Drift:
     """Race a stored decision's point again."""
     found = recheck(

@@ -44,7 +44,7 @@ class Options:
     tune: str = "auto"
     precision: str = "strict"
     tolerance: Any = None
-    budget_s: float = 1.0
+    budget_s: float | None = None
     axes: Any = None
     sizes: tuple[Mapping[str, int], ...] = ()
     make_inputs: Callable[..., Any] | None = None

@@ -44,7 +44,7 @@ def recheck(
     case: Case,
     contestants: Sequence[Contestant],
     rejected: Sequence[Candidate] = (),
-    budget_s: float = 1.0,
+    budget_s: float | None = None,
     *,
     margin: float = 0.05,
     clock: Clock = WALL,

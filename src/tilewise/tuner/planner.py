@@ -29,7 +29,7 @@ def decide(
     contestants: Sequence[Contestant],
     rejected: Sequence[Candidate] = (),
     incumbent: Variant | None = None,
-    budget_s: float = 1.0,
+    budget_s: float | None = None,
     *,
     margin: float = 0.05,
     clock: Clock = WALL,
@@ -99,7 +99,7 @@ def raced(
     field: Field,
     fresh: Sequence[Contestant],
     incumbent: Variant | None,
-    budget_s: float,
+    budget_s: float | None,
     rules: Rules,
     random: np.random.Generator | None,
 ) -> Outcome | None:

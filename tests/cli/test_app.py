@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tilewise import __version__
+from tilewise.cli.app import main
 from tilewise.store.records import SCHEMA, frame
 
 MODULE = """
@@ -50,6 +52,17 @@ def project(tmp_path: Path) -> Path:
     newer = frame("bundle", b"", schema=SCHEMA + 1)
     (tmp_path / "newer.tw").write_bytes(newer)
     return tmp_path
+
+
+@pytest.fixture
+def here(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[pytest.MonkeyPatch]:
+    """Be in the project, in this process; what it imports is forgotten afterwards."""
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield monkeypatch
+    sys.modules.pop("mine", None)
 
 
 def test_demo_is_a_miss_then_a_hit_without_numba(tmp_path: Path) -> None:
@@ -162,13 +175,19 @@ def test_demo_finds_a_nan_that_was_lost(tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_usage_errors_are_one_line_and_exit_code_2(
-    project: Path, words: tuple[str, ...], told: str
+    here: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    told: str,
 ) -> None:
     """No traceback; the message names what was wrong."""
-    done = tilewise(project, *words)
-    assert 2 == done.returncode
-    assert told in done.stderr
-    assert ["tilewise"] == [line.split(":")[0] for line in done.stderr.splitlines()]
+    here.setattr(sys, "argv", ["tilewise", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    error = capsys.readouterr().err
+    assert 2 == ended.value.code
+    assert told in error
+    assert ["tilewise"] == [line.split(":")[0] for line in error.splitlines()]
 
 
 def test_ranges_are_swept(project: Path) -> None:

@@ -78,10 +78,17 @@ def forms_of(parameters: Sequence[str], args: Sequence[Any]) -> tuple[str, ...]:
 def written(kind: Any, *rest: Any) -> str:
     """Write a form: a type, a value, or an array's type, dtype, axes and layout."""
     if not rest:
-        return kind.__name__ if isinstance(kind, type) else str(kind)
+        return named(kind) if isinstance(kind, type) else str(kind)
     dtype, ndim, straight = rest
-    named = "" if kind is np.ndarray else f"{kind.__name__} "
-    return f"{named}{dtype} {ndim}-D {'C' if straight else 'strided'}"
+    whose = "" if kind is np.ndarray else f"{named(kind)} "
+    return f"{whose}{dtype} {ndim}-D {'C' if straight else 'strided'}"
+
+
+def named(kind: type) -> str:
+    """Write a type so that no two are one: Python's and NumPy's by their names."""
+    if kind.__module__ in ("builtins", "numpy"):
+        return kind.__name__
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def form_of(arg: Any) -> tuple[Any, ...]:

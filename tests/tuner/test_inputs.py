@@ -84,5 +84,5 @@ def test_large_problems_get_fewer_trials() -> None:
 
 
 def test_large_arguments_of_a_small_result_stop_early() -> None:
-    """4096 x 4096 times a vector is worth one trial besides the caller's values."""
-    assert 1 == len(makers(4096, 4096, 4096 * 4097))
+    """2048 x 2048 times a vector is worth one trial besides the caller's values."""
+    assert 1 == len(makers(2048, 2048, 2048 * 2049))

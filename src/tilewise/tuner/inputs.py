@@ -142,7 +142,7 @@ MAKERS: Mapping[str, Maker] = {
 }
 """By what the trial is called, the most telling first: large problems stop early."""
 
-LARGE = ((1 << 33, 0), (1 << 30, 1), (1 << 27, 2), (1 << 24, 3))
+LARGE = ((1 << 32, 0), (1 << 30, 1), (1 << 27, 2), (1 << 24, 3))
 """Multiplications from which only the first so many are made: each costs a product."""
 
 

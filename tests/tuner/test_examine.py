@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -48,3 +49,20 @@ def test_samplers_time_what_they_name() -> None:
     with ExitStack() as closing:
         found = examine(c.case(), [filling(c.case())], Rules(), Limits(), closing, 1.0)
     assert found.samplers[REFERENCE](3) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_worker_keeps_the_rules() -> None:
+    """Under the cold protocol an isolated contestant gets other copies, too."""
+    calls, seen = iter([c.right] * 7), set[int]()
+
+    def run(x: Any, *rest: Any) -> Any:
+        if next(calls, None) is None and x.ctypes.data in seen:
+            raise ValueError("these are in the cache")
+        seen.add(x.ctypes.data)
+        return c.right(x, *rest)
+
+    entry, rules = c.entry(run, isolated=True), Rules(cache="cold")
+    with ExitStack() as closing:
+        found = examine(c.case(), [entry], rules, Limits(), closing, 1.0)
+        assert 0 < found.samplers[entry.variant](4)

@@ -52,16 +52,13 @@ def examine(
         if contestant.variant in found.verdicts:
             continue
         tell("verifying", contestant.variant)
+        sample = sampler(contestant, case, rules.clock, rules.cache)
         if contestant.variant == REFERENCE or exam is None:
-            verdict, sample = (
-                Verdict("right"),
-                sampler(contestant, case, rules.clock, rules.cache),
-            )
+            verdict = Verdict("right")
         elif contestant.isolated and case.bench is None:  # CUDA does not survive forks.
-            verdict, sample = apart(contestant, exam, rules, limits, closing)
+            verdict, sample = apart(contestant, exam, sample, limits, closing)
         else:
             verdict = verify(contestant.run, case, exam)
-            sample = sampler(contestant, case, rules.clock, rules.cache)
         found.verdicts[contestant.variant] = verdict
         found.samplers[contestant.variant] = sample
     return found
@@ -77,27 +74,30 @@ def outlasts(case: Case, clock: Clock, budget_s: float | None) -> bool:
 
 
 def apart(
-    contestant: Contestant, exam: Exam, rules: Rules, limits: Limits, closing: ExitStack
+    contestant: Contestant,
+    exam: Exam,
+    sample: Sampler,
+    limits: Limits,
+    closing: ExitStack,
 ) -> tuple[Verdict, Sampler]:
-    """Verify a contestant in a worker, which then stays to be timed."""
-    case, time_calls = exam.case, sampler(contestant, exam.case, rules.clock)
+    """Verify a contestant in a worker, which then stays to be timed by `sample`."""
 
     def judge() -> list[Any]:
-        verdict = verify(contestant.run, case, exam)
+        verdict = verify(contestant.run, exam.case, exam)
         return [verdict.status, verdict.reason, verdict.error]
 
     try:
         answers: Answers = {
             "judge": judge,
-            "sample": lambda calls: time_calls(int(calls)),
+            "sample": lambda calls: sample(int(calls)),
         }
         worker = Worker(answers, limits)
         closing.callback(worker.close, "was stopped")
         return Verdict(*worker.ask("judge")), asking(worker)
     except Lost as lost:
         if is_openmp(lost):
-            return verify(contestant.run, case, exam), time_calls
-        return Verdict("failed", str(lost)), time_calls
+            return verify(contestant.run, exam.case, exam), sample
+        return Verdict("failed", str(lost)), sample
 
 
 def is_openmp(lost: Lost) -> bool:

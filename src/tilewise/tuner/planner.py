@@ -56,8 +56,9 @@ def decide(
         outcome = raced(field, fresh, incumbent, budget_s, rules, random)
     figures = kept | written(fresh, field, outcome)
     candidates = tuple(figures[c.variant] for c in entered)
-    winner, ties = compared(candidates, incumbent, margin)
-    if outcome is not None and not kept:
+    if outcome is None or kept:
+        winner, ties = compared(candidates, incumbent, margin)
+    else:
         winner, ties = outcome.winner, outcome.ties
     decision = Decision(
         cell(case.point), winner, case.point, (*candidates, *rejected), ties

@@ -83,7 +83,7 @@ class RawKernel:
     @property
     def origin(self) -> str:
         """Where the last artifact came from: "store", "build" or "" for none yet."""
-        return [*(where for _, where in self._made.values()), ""][0]
+        return ["", *(where for _, where in self._made.values())][-1]
 
     def __getitem__(self, launch: Any) -> Launcher:
         """Choose grid, block, dynamic shared bytes and stream."""

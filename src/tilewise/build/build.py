@@ -197,9 +197,10 @@ class Workshop:
         except EngineError as error:
             store.evict_artifact(key, str(error))
             return None
-        if (marked := verified(artifact, run)) != artifact:
+        marked = verified(artifact, run)
+        if marked != artifact:
             store.keep_artifact(key, marked)
-        return Prepared(run, artifact, key, "store", lookup_ms, load_ms=load_ms)
+        return Prepared(run, marked, key, "store", lookup_ms, load_ms=load_ms)
 
     def forget(self) -> None:
         """Drop all loaded code from memory."""

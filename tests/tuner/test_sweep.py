@@ -154,3 +154,14 @@ def test_load_marks_the_regions() -> None:
     land = Landscape(Machine(noise=0, busy=0.5), line)
     found = sweep(land.pose, ROWS, 10, clock=land.machine.clock)
     assert all(d.contended for d in found.decisions)
+
+
+def test_a_problem_that_would_overrun_the_budget_is_left_out() -> None:
+    """The largest corner takes 0.9 s a call: with 10 s for all it is not measured."""
+    land = Landscape(Machine(noise=0))
+    found = sweep(land.pose, AXES, 10, clock=land.machine.clock)
+    measured = {tuple(size for _, size in d.point) for d in found.points}
+    assert (4096, 4096, 4096) not in measured
+    assert found.measured_s <= 10
+    assert any(d.covers((("m", 4096), ("n", 4096), ("k", 4096)))
+               for d in found.decisions)  # fmt: skip

@@ -53,6 +53,9 @@ LEAST_PROBES = 8
 FINER = 2
 """Regions are drawn on a lattice of half octaves."""
 
+CALLS = 20
+"""What verifying and measuring a large problem once takes, in calls of the fastest."""
+
 LEAST_RISK = 1e-3
 """Where no place risks more than this there is nothing left to probe."""
 
@@ -116,6 +119,14 @@ class Sweeper:
         """Return one point's share of the budget."""
         return min(POINT_S, self.budget_s / POINTS)
 
+    def affords(self, point: Point) -> bool:
+        """Say whether a point is likely to be verified and measured in the budget."""
+        if len(self.done) <= len(self.axes):
+            return True
+        sizes = np.array([[size for _, size in point]])
+        times = Forecast(self.measured()).times(sizes)[0]
+        return CALLS * math.exp(times.min()) * 1e-6 <= self.budget_s - self.spent_s
+
     def hopeless(self, point: Point) -> dict[Variant, Candidate]:
         """Return the variants that were far behind at all points around a new one."""
         if len(self.done) <= len(self.axes):
@@ -148,7 +159,8 @@ class Sweeper:
         for point in grid(self.axes):
             if self.spent_s > self.budget_s:
                 return "budget"
-            self.measure(point)
+            if self.affords(point):
+                self.measure(point)
         look = len(self.done)
         while self.spent_s <= self.budget_s:
             if len(self.done) >= look + LEAST_PROBES:
@@ -158,6 +170,8 @@ class Sweeper:
             probe = self.next_probe()
             if probe is None:
                 return "settled"
+            if not self.affords(probe):
+                return "budget"
             self.measure(probe)
         return "budget"
 

@@ -60,9 +60,8 @@ def decide(
         winner, ties = compared(candidates, incumbent, margin)
     else:
         winner, ties = outcome.winner, outcome.ties
-    decision = Decision(
-        cell(case.point), winner, case.point, (*candidates, *rejected), ties
-    )
+    told = (*candidates, *rejected)
+    decision = Decision(cell(case.point), winner, case.point, told, ties)
     loaded = outcome is not None and outcome.busy > CONTENDED
     return replace(decision, contended=loaded, made_utc=now(), provenance=provenance)
 

@@ -103,6 +103,16 @@ def test_a_second_kernel_comes_from_the_store(scale, folder):
     assert ("build", "store", first) == (scale.origin, again.origin, second)
 
 
+def test_the_last_origin_is_told(scale, folder):
+    """What another arch comes to is told, not what the first came to."""
+    scale.compile("sm_80")
+    again = RawKernel(SOURCE, "scale", [f"-I{folder}"])
+    again.compile("sm_80")
+    again.compile("sm_86")
+
+    assert "build" == again.origin
+
+
 def test_a_changed_header_is_compiled_anew(scale, folder):
     """Headers count by content, wherever they lie."""
     scale.compile()

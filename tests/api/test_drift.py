@@ -5,17 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tilewise import SettingError, tuned_kernel
+from tilewise import SettingError, ship_defaults, tuned_kernel
 from tilewise.api.drift import DriftReport, check_drift
 from tilewise.model.variant import Variant
 from tilewise.runtime.process import resolver
+from tilewise.store import stack
+from tilewise.store.decisions import table_name
 from tilewise.store.merge import repaired
 from tilewise.store.stack import open_store
+from tilewise.tuner.claims import claim
 
 SLOW = Variant("user", "slow")
 MADE: Any = ("float32", "host", None)
@@ -93,7 +97,7 @@ def test_a_table_of_other_arguments_is_not_checked() -> None:
     """What can't be made here is named instead."""
     dense = decided()
     report: DriftReport = check_drift(dense, ("float64", "host", None))
-    assert ((), 1) == (report.checked, len(report.unmade))
+    assert ((), 1) == (report.checked, len(report.unchecked))
     assert "not checked" in str(report)
 
 
@@ -103,3 +107,29 @@ def test_tuning_off_forbids_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWISE_TUNE", "off")
     with pytest.raises(SettingError, match="TILEWISE_TUNE"):
         check_drift(dense, MADE)
+
+
+def test_a_table_that_another_measures_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two that measure at once would disturb each other."""
+    dense = decided()
+    (table,) = open_store().tables()
+    monkeypatch.setattr("tilewise.runtime.drifting.PATIENT_S", 0.0)
+    with claim(open_store().directory / "claims", table_name(table.key)):
+        report = check_drift(dense, MADE)
+    assert () == report.checked
+    assert "not checked, another process measures it" in str(report)
+
+
+def test_what_is_shipped_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repair could not replace it: a package's file is never written."""
+    dense = decided(SLOW)
+    open_store().export(tmp_path / "defaults.tilewise")
+    monkeypatch.setattr(stack, "SHIPPED", [])
+    ship_defaults(tmp_path / "defaults.tilewise")
+    monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "other"))
+    report = check_drift(dense, MADE, repair=True)
+    assert (SLOW, ()) == (stored(), report.checked)

@@ -22,13 +22,13 @@ class DriftReport:
     """
     What came of checking a kernel; `str()` is for people.
 
-    `unmade` are the tables whose arguments could not be made, in words; `repaired`
-    says that those who lost were replaced.
+    `unchecked` says in words which tables were left out and why; `repaired` that
+    those who lost were replaced.
     """
 
     kernel: str
     checked: tuple[Drift, ...]
-    unmade: tuple[str, ...]
+    unchecked: tuple[str, ...]
     repaired: bool
     interrupted: bool = False
 
@@ -48,10 +48,8 @@ class DriftReport:
         ]
         lines += [
             line
-            for label in self.unmade
-            for line in wrapped(
-                f"not checked, no such arguments are made: {label}", "  "
-            )
+            for told in self.unchecked
+            for line in wrapped(f"not checked, {told}", "  ")
         ]
         return "\n".join([title, *lines])
 
@@ -61,7 +59,7 @@ class DriftReport:
             "kernel": self.kernel,
             "repaired": self.repaired,
             "interrupted": self.interrupted,
-            "not_checked": list(self.unmade),
+            "not_checked": list(self.unchecked),
             "checked": [
                 {
                     "point": dict(one.stored.point),
@@ -97,18 +95,19 @@ def check_drift(
         return question_at(subject, (), sizes, made)
 
     checked: list[Drift] = []
-    unmade: list[str] = []
+    unchecked: list[str] = []
     interrupted = False
     try:
-        for key, one in drifted(
+        for one in drifted(
             resolver, ask, subject.name, repair=repair,
             budget_s=budget_s or subject.options.budget_s,
         ):  # fmt: skip
-            if one is None:
-                unmade.append(key.label)
+            if isinstance(one, str):
+                unchecked.append(one)
             else:
                 checked.append(one)
     except KeyboardInterrupt:
         interrupted = True
     kernel._clear()
-    return DriftReport(subject.name, tuple(checked), tuple(unmade), repair, interrupted)
+    found = tuple(checked), tuple(unchecked)
+    return DriftReport(subject.name, *found, repair, interrupted)

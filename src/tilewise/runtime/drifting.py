@@ -23,12 +23,13 @@ Ask = Callable[[Mapping[str, int]], Question]
 
 def drifted(
     resolver: Resolver, ask: Ask, name: str, *, repair: bool, budget_s: float | None
-) -> Iterator[tuple[TableKey, Drift | None]]:
+) -> Iterator[Drift | str]:
     """
     Measure the stored winners of a kernel again, each at the point of its evidence.
 
-    Yields a drift for each, and None for a table whose arguments `ask` can't make. To
-    `repair` puts new winners in the places of those that lost by the margin.
+    Yields a drift for each, and in words which table is not checked and why. To
+    `repair` puts new winners in the places of those that lost by the margin. What a
+    package ships is not this host's to check: it gives way to what is measured here.
     """
     home = resolver.fingerprint_of(0)
     for table in resolver.store_of().tables():
@@ -37,17 +38,21 @@ def drifted(
             continue
         groups: dict[tuple[Point, Variant], list[Decision]] = defaultdict(list)
         for decision in table.decisions:
-            groups[decision.point, decision.variant].append(decision)
-        with turn(resolver, key, PATIENT_S):
+            if not decision.source:
+                groups[decision.point, decision.variant].append(decision)
+        with turn(resolver, key, PATIENT_S) as mine:
+            if not mine:
+                yield f"another process measures it: {key.label}"
+                continue
             for (point, _), stored in groups.items():
                 entered = posed(resolver, ask, key, point)
                 if entered is None:
-                    yield key, None
+                    yield f"no such arguments are made: {key.label}"
                     break
                 found = measured(resolver, entered, stored[0], budget_s)
                 if repair and not found.kept:
                     put(resolver, table, stored, found)
-                yield key, found
+                yield found
 
 
 def posed(resolver: Resolver, ask: Ask, key: TableKey, point: Point) -> Entrants | None:

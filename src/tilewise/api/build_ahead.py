@@ -105,7 +105,6 @@ def build_ahead(
     problem, OSError when the bundle can't be written.
     """
     orders = list(unique(orders_of(subjects, archs, shapes, dtypes, names)))
-    done: list[Built] = []
     with ThreadPoolExecutor(JOBS, thread_name_prefix="tilewise-build") as pool:
         waiting: dict[Future[Built], int] = {
             pool.submit(fulfilled, order): at for at, order in enumerate(orders)

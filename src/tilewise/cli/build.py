@@ -10,7 +10,7 @@ import typer
 
 from tilewise.api.build_ahead import ARCHS, SHAPES, Built, build_ahead, subjects_of
 from tilewise.cli.load import kernels_of, sizes_of
-from tilewise.cli.tables import Json, aligned, printed
+from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.errors import ArgumentError
 
 __all__ = ["build"]
@@ -26,7 +26,7 @@ def build(
     dtype: Annotated[str, typer.Option(help="float32,float64")] = "float32",
     bundle: Annotated[Path | None, typer.Option(help="A file to ship.")] = None,
     as_json: Json = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Compile every CUDA variant for some archs; a second run finds them all."""
     try:

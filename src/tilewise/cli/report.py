@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tilewise.api.explain_text import aligned
-from tilewise.cli.tables import Debug, Json, printed
+from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.model.totals import Totals
 from tilewise.store.stack import open_store
 

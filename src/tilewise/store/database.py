@@ -1,8 +1,8 @@
 """
 One directory of bytes by key; whatever is wrong with it is a miss with one warning.
 
-A caller waits at most `PATIENCE_S`. A read that would wait longer is done without the
-writer, through a connection of its own; a write goes on without the caller.
+A caller waits at most `PATIENCE_S`. Reads go past the writer, through connections of
+their own; a write that takes longer goes on without the caller.
 """
 
 from __future__ import annotations

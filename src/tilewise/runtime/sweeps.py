@@ -40,7 +40,7 @@ __all__ = ["swept"]
 
 BUDGET_S = 60.0
 PART = 8
-"""A part at size 1 gets an eighth of the budget."""
+"""A part at size 1 gets an eighth of the budget, the largest what is left."""
 
 
 @dataclass(slots=True)
@@ -164,10 +164,11 @@ def swept(
     """Sweep ranges of sizes, table by table; ends after one that is interrupted."""
     work = Sweeping(resolver, ask, tally, subject, force, told)
     parts, total = list(work.parts(ranges)), budget_s or BUDGET_S
-    shares = [total / PART] * (len(parts) - 1)
-    for part, share in zip(parts, [*shares, total - sum(shares)], strict=True):
-        done = work.part(part, share)
+    left = total
+    for place, part in enumerate(parts, 1):
+        done = work.part(part, left if place == len(parts) else total / PART)
         if done is not None:
+            left = max(total / PART, left - done.measured_s)
             yield done
             if done.ended == "interrupted":
                 return

@@ -154,3 +154,16 @@ def test_openmp_in_this_process_rejects_nobody(tmp_path: Path) -> None:
         check=False,
     )  # fmt: skip
     assert ["199990000", "['measured']"] == done.stdout.splitlines(), done.stderr
+
+
+def test_a_call_that_is_wrong_itself_costs_no_variant() -> None:
+    """The function refuses the arguments, too: a right call runs the variant again."""
+    kernel = fresh()
+    kernel.variant(fast)
+    x, y, bins = ARGS
+    kernel(x, y, bins)
+    with pytest.raises(ValueError, match="shorter"):
+        kernel(x, y[:-1], bins)
+
+    assert np.array_equal(joint(*ARGS), kernel(*ARGS))
+    assert {"user/fast": 3} == dict(kernel.stats.dispatches)

@@ -55,23 +55,29 @@ class Serving(Dispatcher):
 
     def _failed(self, entry: Entry, args: tuple[Any, ...], error: Exception) -> Any:
         """Serve a call whose variant raised by the reference."""
-        return cast(Any, self._instead(entry, error).direct)(*args)
+        return self._instead(
+            entry, error, lambda served: cast(Any, served.direct)(*args)
+        )
 
-    def _instead(self, entry: Entry, error: Exception) -> Entry:
+    def _instead(
+        self, entry: Entry, error: Exception, call: Callable[[Entry], Any]
+    ) -> Any:
         """
-        Return the reference for a call whose variant raised, and count it so.
+        Let the reference serve a call whose variant raised, and count it so.
 
-        A Python int that no machine integer holds is a matter of that call alone; a
-        variant that can't be launched gives way for good, and this is said once.
+        What the reference raises too, and a Python int that no machine integer holds,
+        are a matter of that call alone; a variant that can't be run otherwise gives
+        way for good, and this is said once.
         """
         residency = "host" if entry.filling is None else "device"
         reason = f"{entry.variant} failed: {error}"
         served = reference_entry(self.reference, residency, reason)
         if entry.variant == served.variant:  # Another thread's call has failed before.
-            return served
+            return call(served)
         is_lasting = isinstance(error, EngineError)
         if is_lasting and self._pin is not None:
             raise error
+        result = call(served)
         if is_lasting:
             warnings.warn(
                 f"{self._subject.name}: {entry.variant} failed, the reference serves "
@@ -85,14 +91,16 @@ class Serving(Dispatcher):
             if is_lasting:
                 self._tally.retire(entry)
                 entry.give_way(cast(Any, served.direct), reason)
-        return served
+        return result
 
     def _into(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
         """Run an entry into `out`."""
         try:
             return self._filled(entry, args, out)
         except (OverflowError, EngineError) as error:
-            return self._filled(self._instead(entry, error), args, out)
+            return self._instead(
+                entry, error, lambda served: self._filled(served, args, out)
+            )
 
     def _filled(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
         filling, run, names = entry.filling, entry.run, self._subject.parameters

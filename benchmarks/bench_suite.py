@@ -28,7 +28,7 @@ PAIRS = 25
 BLOCK_S = 2e-3
 """Short calls are timed in blocks of this length."""
 PROTOCOL = (
-    "tuned first, for the time of 24 NumPy calls, 1 s at least and 4 s at most; then "
+    "tuned first, as a first call would; then "
     "25 shuffled rounds of tuned, tuned with out=, NumPy and NumPy again (A/A), in "
     "blocks of at least 2 ms; ratios by round: median, quartiles, 95 % bounds of the "
     "median; floor = max((2mnk + e mn) / peak, bytes / bandwidth)"

@@ -10,15 +10,6 @@ import pytest
 
 from tilewise import ArgumentError, EngineError, TraceError, tuned_kernel
 
-
-@pytest.fixture(autouse=True)
-def _forget() -> None:
-    """Forget what other tests decided."""
-    from tilewise.runtime.process import resolver
-
-    resolver().tables.clear()
-
-
 AXES = {"n_samples": lambda x: x.size, "joint_size": lambda bins: bins * bins}
 
 
@@ -209,6 +200,22 @@ def test_tune_and_explain_take_sizes() -> None:
         r.problem.point for r in report.resolutions
     ]
     assert "measured" == kernel.explain(n_samples=900, joint_size=16).grade
+
+
+def test_what_is_tuned_serves_though_later_sizes_are_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a tuning decided before it raised is called next."""
+    kernel = fresh()
+    kernel.variant(fast)
+    with monkeypatch.context() as patch:
+        patch.setenv("TILEWISE_TUNE", "off")
+        kernel(*ARGS)
+    with pytest.raises(ArgumentError):
+        kernel.tune(sizes=[{"n_samples": 5000, "joint_size": 64}, {"n_samples": 1}])
+
+    kernel(*ARGS)
+    assert 1 == kernel.stats.dispatches["user/fast"]
 
 
 def test_results_may_be_tuples_of_arrays_and_numbers() -> None:

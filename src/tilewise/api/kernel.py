@@ -228,13 +228,14 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         """
         from tilewise.api.tuning import tune
 
-        report = tune(
-            self._subject, self._resolver(), self._tally, args, shapes=shapes,
-            sizes=sizes, ranges=ranges, made=(dtype, residency, signature),
-            force=force, budget_s=budget_s, progress=progress,
-        )  # fmt: skip
-        self._clear()
-        return report
+        try:
+            return tune(
+                self._subject, self._resolver(), self._tally, args, shapes=shapes,
+                sizes=sizes, ranges=ranges, made=(dtype, residency, signature),
+                force=force, budget_s=budget_s, progress=progress,
+            )  # fmt: skip
+        finally:
+            self._clear()
 
     def bind(self, *args: Any, constant: Sequence[str] = ()) -> BoundKernel:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -18,11 +19,14 @@ def pytest_configure() -> None:
 def _own_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """Forget the TILEWISE_* variables of whoever runs the tests."""
+    """Forget the variables of whoever runs the tests, and what others decided."""
     for name in os.environ:
         if name.startswith("TILEWISE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "store"))
+    process = sys.modules.get("tilewise.runtime.process")
+    if process is not None:
+        process.resolver().tables.clear()
     if "impatient" not in request.fixturenames:
         # A slow disk may take longer than a call would wait.
         monkeypatch.setattr("tilewise.store.database.PATIENCE_S", 60)

@@ -14,14 +14,6 @@ import pytest
 from tests.api.test_axes_kernel import ARGS, fast, fresh, joint, make_inputs, statuses
 
 
-@pytest.fixture(autouse=True)
-def _forget() -> None:
-    """Forget what other tests decided."""
-    from tilewise.runtime.process import resolver
-
-    resolver().tables.clear()
-
-
 def raiser(x: Any, y: Any, bins: int) -> Any:
     """Raise."""
     raise ValueError("not today")

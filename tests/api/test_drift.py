@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from tilewise import SettingError, ship_defaults, tuned_kernel
 from tilewise.api.drift import DriftReport, check_drift
 from tilewise.model.variant import Variant
-from tilewise.runtime.process import resolver
 from tilewise.store import stack
 from tilewise.store.decisions import table_name
 from tilewise.store.merge import repaired
@@ -26,12 +24,9 @@ MADE: Any = ("float32", "host", None)
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let no load on this machine bar a repair, and forget what is in memory."""
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no load on this machine bar a repair."""
     monkeypatch.setattr("tilewise.tuner.planner.CONTENDED", 2.0)
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def kernel() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,14 +21,6 @@ from tilewise.store.stack import open_store
 
 SMALL, BLAS = Variant("cpu", "small"), Variant("cpu", "blas_serial")
 US = {"reference": 20.0, "cpu/small": 5.0, "cpu/blas_serial": 5.05}
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    """Begin and end without decisions in memory."""
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def kernel(**options: Any) -> Any:

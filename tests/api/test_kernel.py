@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import pickle
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,9 @@ from tilewise.runtime.process import resolver
 
 
 @pytest.fixture(autouse=True)
-def _store(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a store of its own."""
-    monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "store"))
-    monkeypatch.delenv("TILEWISE_TUNE", raising=False)
-    resolver().tables.clear()
+def _unloaded() -> None:
+    """Begin without code in memory."""
     resolver().workshop.forget()
-    return
 
 
 @tuned_kernel(budget_s=0.05)

@@ -31,9 +31,6 @@ DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}
 @pytest.fixture(autouse=True)
 def _unpinned() -> Iterator[None]:
     """Leave the kernel as it was."""
-    from tilewise.runtime.process import resolver
-
-    resolver().tables.clear()
     yield
     joint_histogram.unpin()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,10 @@ from tilewise.store.stack import open_store
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let no load on this machine spoil a figure, and forget what is in memory."""
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no load on this machine spoil a figure."""
     for module in ("runtime.race", "tuner.planner"):
         monkeypatch.setattr(f"tilewise.{module}.CONTENDED", 2.0)
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def relu(x: Any, w: Any, b: Any) -> Any:

@@ -36,10 +36,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
         )
         return engine
 
-    resolver().tables.clear()
     workshop.forget()
     yield put
-    resolver().tables.clear()
     workshop.forget()
 
 

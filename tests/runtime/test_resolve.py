@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,14 +14,6 @@ from tilewise import StoreWarning, tuned_kernel
 from tilewise.runtime.process import resolver
 from tilewise.store.merge import repaired
 from tilewise.store.stack import open_store
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    """Begin and end without decisions in memory."""
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def kernel() -> Any:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from tilewise import tuned_kernel
 from tilewise.runtime.process import resolver
@@ -28,14 +27,6 @@ with claim(pathlib.Path(sys.argv[1]), sys.argv[2]) as mine:
     print(mine, flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture(autouse=True)
-def _forget() -> Iterator[None]:
-    """Begin and end without decisions in memory."""
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def kernel() -> Any:

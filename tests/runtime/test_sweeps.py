@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import tilewise
 from tilewise import ArgumentError, tuned_kernel
 from tilewise.runtime import sweeps
-from tilewise.runtime.process import resolver
 from tilewise.store.stack import open_store
 from tilewise.tuner import sweep as tuner_sweep
 
@@ -20,14 +18,11 @@ ROWS: Any = {"m": (1, 64), "n": 8, "k": 8}
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let no load on this machine spoil a figure, and forget what is in memory."""
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no load on this machine spoil a figure."""
     for module in ("runtime.race", "tuner.planner"):
         monkeypatch.setattr(f"tilewise.{module}.CONTENDED", 2.0)
     monkeypatch.setattr(tuner_sweep, "POINT_S", 0.01)
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def kernel(**options: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,9 @@ from tilewise.store.stack import open_store
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ship nothing to other tests."""
     monkeypatch.setattr(stack, "SHIPPED", [])
-    resolver().tables.clear()
-    yield
-    resolver().tables.clear()
 
 
 def total(x: Any) -> Any:

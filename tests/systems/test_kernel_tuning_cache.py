@@ -60,9 +60,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "squares_of.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "squares_of", raising=False)
-    from tilewise.runtime.process import resolver
-
-    resolver().tables.clear()
     return tmp_path
 
 

@@ -25,7 +25,7 @@ from benchmarks.record import append
 from tilewise import tuned_kernel
 from tilewise.device import chosen
 from tilewise.device.emulator.device import EmulatedDevice
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 
 CALLS, REPEATS = 2000, 15

@@ -25,7 +25,7 @@ from tilewise import tuned_kernel
 from tilewise.api.shapes import question_at
 from tilewise.build.build import Counts
 from tilewise.model.resolution import REFERENCE
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.race import entrants
 from tilewise.tuner.contest import filling
 from tilewise.tuner.measure import caller

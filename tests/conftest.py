@@ -24,9 +24,9 @@ def _own_settings(
         if name.startswith("TILEWISE_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "store"))
-    process = sys.modules.get("tilewise.runtime.process")
-    if process is not None:
-        process.resolver().tables.clear()
+    once = sys.modules.get("tilewise.runtime.once")
+    if once is not None:
+        once.resolver().tables.clear()
     if "impatient" not in request.fixturenames:
         # A slow disk may take longer than a call would wait.
         monkeypatch.setattr("tilewise.store.database.PATIENCE_S", 60)

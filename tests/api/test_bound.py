@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tilewise import ArgumentError, EngineError, tuned_kernel
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 
 
 @tuned_kernel(budget_s=0.05)

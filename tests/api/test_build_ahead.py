@@ -167,7 +167,7 @@ import tilewise
 from layer import dense
 from tilewise.api.build_ahead import build_ahead
 from tilewise.model.variant import Variant
-from tilewise.runtime.process import engines
+from tilewise.runtime.once import engines
 from tilewise.runtime.question import Options, Subject
 for engine, first in (("numba_cuda", "global"), ("cuda_cpp", "naive")):
     only = (Variant(engine, first),)

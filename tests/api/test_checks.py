@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewise import ArgumentError, tuned_kernel
-from tilewise.runtime.process import engines, resolver
+from tilewise.runtime.once import engines, resolver
 from tilewise.runtime.question import ask
 
 

@@ -15,7 +15,7 @@ from tilewise.engines.cuda_cpp.engine import CudaCppEngine
 from tilewise.model.variant import Variant
 from tilewise.runtime import resolve
 from tilewise.runtime.dispatch import python_key
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 
 

@@ -14,7 +14,7 @@ from tilewise.model.decision import Decision, DecisionTable, cell
 from tilewise.model.measurement import Candidate, Timing
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 from tilewise.store.merge import repaired
 from tilewise.store.stack import open_store

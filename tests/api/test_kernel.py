@@ -12,7 +12,7 @@ import pytest
 
 import tilewise
 from tilewise import ArgumentError, EngineError, SettingError, TraceError, tuned_kernel
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tilewise import EngineError, tuned_kernel
 from tilewise.engines.cpu import engine
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 
 KERNELS: dict[str, Callable[..., Any]] = {

@@ -8,7 +8,7 @@ import numpy as np
 
 import tilewise
 from tilewise import tuned_kernel
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 
 
 def counted_kernel(x: Any, w: Any, b: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import tilewise
 from tilewise import tuned_kernel
 from tilewise.runtime import race
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.store.stack import open_store
 
 

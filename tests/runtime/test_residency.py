@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.scripted import FAST, TARGET, ScriptedEngine, heavy
 from tilewise import tuned_kernel
 from tilewise.device.chosen import chosen_device
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 from tilewise.store.stack import open_store
 

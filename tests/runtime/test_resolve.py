@@ -11,7 +11,7 @@ import pytest
 
 import tilewise
 from tilewise import StoreWarning, tuned_kernel
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.store.merge import repaired
 from tilewise.store.stack import open_store
 

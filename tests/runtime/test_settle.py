@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise import tuned_kernel
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 from tilewise.runtime.settle import turn
 from tilewise.store.decisions import table_name

@@ -11,7 +11,7 @@ import pytest
 import tilewise
 from tilewise import ship_defaults, tuned_kernel
 from tilewise.model.decision import TableKey
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.store import stack
 from tilewise.store.bundle import kind_of
 from tilewise.store.stack import open_store

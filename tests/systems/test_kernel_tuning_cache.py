@@ -159,7 +159,7 @@ def test_another_driver_or_library_is_measured_again(
     """A decision says what it was made with, and what changed makes it stale."""
     one = kernel(project)
     one(X)
-    from tilewise.runtime.process import resolver
+    from tilewise.runtime.once import resolver
 
     changed = (*((k, v) for k, v in tilewise.provenance() if k != "numpy"),
                ("numpy", "0.1"))  # fmt: skip

@@ -25,7 +25,7 @@ from tilewise.cli.app import app
 from tilewise.cli.demo import EPILOGUES, DemoReport, run_demo
 from tilewise.errors import StoreWarning
 from tilewise.model.variant import Artifact
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.store.stack import open_store
 
 SMALL = (24, 20, 12)

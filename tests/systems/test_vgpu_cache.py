@@ -22,7 +22,7 @@ import tilewise
 from tests.opengl import needs_opengl
 from tilewise import tuned_kernel
 from tilewise.device import gl
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 
 VARIANTS = ("glsl/plain", "glsl/shared tile=16x16", "cpu/small", "cpu/packed threads=1")
 

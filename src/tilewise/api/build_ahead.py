@@ -22,7 +22,7 @@ from tilewise.engines.base import Engine
 from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.problem import Problem
 from tilewise.model.variant import Artifact, Target, Variant
-from tilewise.runtime.process import engines
+from tilewise.runtime.once import engines
 from tilewise.runtime.question import Subject, ask
 from tilewise.store.bundle import write_bundle
 from tilewise.store.stack import open_store

@@ -292,7 +292,7 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
 
     @staticmethod
     def _resolver() -> Resolver:
-        from tilewise.runtime.process import resolver  # Imported when first needed.
+        from tilewise.runtime.once import resolver  # Imported when first needed.
 
         return resolver()
 

@@ -34,7 +34,7 @@ def tell(kernels: Iterable[TunedKernel[Any, Any]]) -> None:
         told = [(k._subject.name, k.stats) for k in kernels]
         worth = [(name, stats) for name, stats in told if is_worth(stats)]
         if worth:
-            from tilewise.runtime.process import resolver
+            from tilewise.runtime.once import resolver
 
             hardware = resolver().fingerprint_of(0)
             rows = summed(totals(name, hardware, stats) for name, stats in worth)

@@ -131,7 +131,7 @@ def info(as_json: Json = False, debug: Debug = False) -> None:
     from tilewise.device.fingerprint import hw_fingerprint
     from tilewise.device.gl import gl_target
     from tilewise.device.provenance import provenance
-    from tilewise.runtime.process import engines
+    from tilewise.runtime.once import engines
     from tilewise.settings import current, origin
     from tilewise.store.stack import open_store
 

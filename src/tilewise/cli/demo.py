@@ -22,7 +22,7 @@ from tilewise.device.arch import cuda_target
 from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.problem import Problem
 from tilewise.model.variant import Artifact, Target, Variant
-from tilewise.runtime.process import resolver
+from tilewise.runtime.once import resolver
 from tilewise.runtime.question import Options, Subject, ask
 
 __all__ = ["EPILOGUES", "DemoReport", "run_demo"]

@@ -1,4 +1,4 @@
-"""The one resolver of a process, made when the first kernel misses."""
+"""What a process makes once: its engines, and the resolver at the first miss."""
 
 from __future__ import annotations
 

@@ -74,28 +74,6 @@ def test_tables_are_sorted(records: DecisionRecords):
     assert [KEY, OTHER] == [one.key for one in records.tables()]
 
 
-def test_kernel_is_removed_by_name(records: DecisionRecords):
-    """All tables of a kernel go, with their measurements, and no others."""
-    other = replace(table(decision(), key=OTHER), kernel_name="other")
-    records.merge(table(decision()))
-    records.merge(other)
-    records.add_rows([ROW])
-
-    assert 1 == records.remove("dense")
-    assert ([other], []) == (records.tables(), records.rows(KEY))
-
-
-def test_table_is_removed_by_key(records: DecisionRecords):
-    """One table goes, the kernel's others stay."""
-    for key in (OTHER, KEY):
-        records.merge(table(decision(), key=key))
-
-    assert (1, [OTHER]) == (
-        records.remove(KEY),
-        [one.key for one in records.tables()],
-    )
-
-
 def test_rows_come_back_in_time(records: DecisionRecords):
     """The measurements of one table are read in the order of time."""
     rows = [replace(ROW, made_utc=f"{year}", writer=f"{year}") for year in range(9)]

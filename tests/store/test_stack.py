@@ -169,13 +169,6 @@ def test_bad_bundle_is_not_absorbed(store: Store, tmp_path: Path):
     assert Fault("the record is empty") == store.absorb(tmp_path / "bad")
 
 
-def test_forgotten_kernel_is_gone(store: Store):
-    """The decisions of a kernel are removed by its name."""
-    store.keep_decisions(table(decision()))
-
-    assert (1, None) == (store.forget_kernel("dense"), store.decisions(KEY))
-
-
 def test_clear_removes_everything(store: Store):
     """Nothing is left, and the count says how much there was."""
     store.keep_artifact("key", artifact())

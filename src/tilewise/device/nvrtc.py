@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tilewise.errors import EngineError
 
-__all__ = ["Image", "compiled_both", "compiled_cubin", "compiled_ptx", "known_archs"]
+__all__ = ["Image", "compiled_both", "compiled_cubin", "compiled_ptx"]
 
 STANDARD = "c++17"
 
@@ -157,16 +157,3 @@ class Session:
             _, name = self.nvrtc.nvrtcGetLoweredName(self.program, expression.encode())
             found[expression] = text(name)
         return found
-
-
-def known_archs() -> tuple[str, ...]:
-    """Return the architectures that the installed NVRTC compiles for."""
-    try:
-        from cuda.bindings import nvrtc
-    except ImportError as error:
-        raise EngineError("CUDA C++ needs the package cuda-bindings") from error
-    _, count = nvrtc.nvrtcGetNumSupportedArchs()
-    if not count:
-        return ()
-    _, archs = nvrtc.nvrtcGetSupportedArchs()
-    return tuple(f"sm_{int(arch)}" for arch in archs)

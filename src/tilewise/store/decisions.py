@@ -54,17 +54,6 @@ class DecisionRecords:
         """Return all tables, by kernel and key."""
         return sorted((t for _, t in self.shelf.items()), key=order)
 
-    def remove(self, which: str | TableKey) -> int:
-        """Remove a kernel's tables by its name, or one table; returns how many."""
-        if isinstance(which, TableKey):
-            names = [table_name(which)]
-        else:
-            names = [n for n, t in self.shelf.items() if t.kernel_name == which]
-        for name in names:
-            for key in self.measured.keys(f"{name}/"):
-                self.measured.delete(key)
-        return sum(self.shelf.delete(name) for name in names)
-
     def add_rows(self, rows: Iterable[MeasurementRow]) -> int:
         """Add measurements; one that is there stays as it is. Returns how many came."""
         return self.measured.add({row_name(row): row for row in rows})

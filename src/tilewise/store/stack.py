@@ -122,10 +122,6 @@ class Store:
         keys = [table.key for table in [*tables, *self.records.tables()]]
         return tuple(sorted({k.fingerprint for k in keys if is_sibling(k, key)}))
 
-    def forget_kernel(self, name: str) -> int:
-        """Remove the decisions of a kernel by name; returns how many tables."""
-        return self.records.remove(name)
-
     def stamp(self) -> tuple[int, ...]:
         """Return numbers that change when any process writes a decision."""
         return self.records.stamp()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,48 @@ def test_a_lost_worker_stays_lost() -> None:
         worker.ask("go")
     with pytest.raises(Lost, match="exits with code 4"):
         worker.ask("go")
+
+
+def test_a_worker_ends_after_its_parent(tmp_path: Path) -> None:
+    """One that loops without end does not outlive a parent that was killed."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import os, signal, threading, time
+            from tests.tuner import contestants as c
+            from tilewise.tuner import isolate
+
+            isolate.GRACE_S = 0.1
+            worker = isolate.Worker({"go": c.looper}, isolate.Limits(0.5, 1 << 30))
+            print(worker.pid, flush=True)
+            os.write(worker.sending, b"go\\n")
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGKILL)
+            """
+        )
+    )
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        check=False,
+        env={**os.environ, "PYTHONPATH": paths},
+        timeout=60,
+    )
+    stat = Path(f"/proc/{int(done.stdout)}/stat")
+    end = time.monotonic() + 10
+    while is_running(stat) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not is_running(stat)
+
+
+def is_running(stat: Path) -> bool:
+    """Say whether a process is there and no zombie."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_answers_are_values() -> None:

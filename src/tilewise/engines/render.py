@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Language:
     declare: str
     number: Callable[[str, Any], str]
     prefix: str = ""
-    masks: Mapping[str, str] = MappingProxyType({})
+    masks: Mapping[str, str] = field(default_factory=dict)
 
     def operation(self, name: str, dtype: str) -> str:
         """Return the template of an operation whose first operand has a dtype."""

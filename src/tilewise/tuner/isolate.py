@@ -26,6 +26,10 @@ Answers = Mapping[str, Callable[..., Any]]
 """What a worker does, by the first word that it is sent; values must be JSON."""
 
 
+GRACE_S = 5.0
+"""A worker whose parent was killed ends itself so long after the limit."""
+
+
 class Lost(Exception):
     """A worker that ended or was ended; the text says how."""
 
@@ -128,7 +132,10 @@ def serve(answers: Answers, incoming: int, outgoing: int, limits: Limits) -> Non
         with os.fdopen(incoming, "rb") as lines:
             for line in lines:
                 word, *rest = line.decode().split()
-                os.write(outgoing, json.dumps(answer(answers[word], rest)).encode())
+                signal.setitimer(signal.ITIMER_REAL, limits.seconds + GRACE_S)
+                told = answer(answers[word], rest)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                os.write(outgoing, json.dumps(told).encode())
                 os.write(outgoing, b"\n")
         code = 0
     finally:
@@ -148,6 +155,7 @@ def answer(step: Callable[..., Any], words: list[str]) -> tuple[str, Any]:
 def settle(limits: Limits) -> None:
     """Make a fork a worker: the terminal's Ctrl-C is the parent's, memory is capped."""
     os.setpgid(0, 0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.disable()
     with suppress(ImportError, OSError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tilewise import ArgumentError, tuned_kernel
@@ -103,3 +104,14 @@ def test_a_callable_with_a_name_is_a_variant() -> None:
     one = kernel()
     one.variant(Elementwise())
     assert "user/elementwise" in map(str, one._subject.user.variants())
+
+
+def test_an_axis_that_no_table_holds() -> None:
+    """A size beyond 63 bits is refused by name before anything is measured."""
+
+    @tuned_kernel(axes={"size": lambda x: 1 << 63}, name="beyond")
+    def beyond(x: Any) -> Any:
+        return x
+
+    with pytest.raises(ArgumentError, match="the axis size gives 9223372036854775808"):
+        beyond(np.ones(3))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import subprocess
 import sys
 import textwrap
@@ -155,6 +157,45 @@ def test_says_why_it_cannot_isolate(monkeypatch: pytest.MonkeyPatch) -> None:
         part.status,
         part.reason,
     )
+
+
+def test_many_workers_are_asked_at_once() -> None:
+    """Descriptors beyond the 1024 that select() takes are waited for, too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2048)), hard))
+    place = os.open(os.devnull, os.O_RDONLY)
+    held = [os.dup(place) for _ in range(1030)]
+    try:
+        worker = Worker({"add": lambda a, b: int(a) + int(b)}, LIMITS)
+        assert 5 == worker.ask("add", 2, 3)
+        worker.close()
+    finally:
+        for one in (place, *held):
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_worker_that_cannot_start_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where processes or descriptors have run out the contestant fails alone."""
+
+    def none_left() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    before = len(list(Path("/dev/fd").iterdir()))
+    monkeypatch.setattr(os, "fork", none_left)
+    with pytest.raises(Lost, match="cannot be isolated"):
+        Worker({}, LIMITS)
+    assert before == len(list(Path("/dev/fd").iterdir()))
+
+
+def test_two_answers_at_once_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contestant that forks, so that two answer, fails; the tuning does not."""
+    worker = Worker({"go": lambda: 1}, LIMITS)
+    monkeypatch.setattr(worker, "line", lambda: b'["value", 1]["value", 1]\n')
+    with pytest.raises(Lost, match="answers in other words"):
+        worker.ask("go")
+    with pytest.raises(ChildProcessError):
+        os.waitpid(worker.pid, 0)
 
 
 def test_scripts_without_a_main_guard_work(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ def judged(actual: Any, wanted: Any, **changes: Any) -> str:
     "value",
     [3, 2.5, np.float32(1), "text", None, np.arange(6).reshape(2, 3),
      (1, np.ones(3)), {"a": [np.zeros(2), 1]}, np.array([np.nan, np.inf, -0.0]),
-     np.empty((0, 3)), np.array(["a"]), 1 + 2j],
-    ids=range(12),
+     np.empty((0, 3)), np.array(["a"]), 1 + 2j, np.array(["a", None, 2], object),
+     np.array(["2020-01-01", "NaT"], "M8[s]")],
+    ids=range(14),
 )  # fmt: skip
 def test_a_result_is_equal_to_itself(value: Any) -> None:
     """Numbers, arrays, texts and their tuples, lists and mappings are compared."""
@@ -46,8 +48,10 @@ def test_a_result_is_equal_to_itself(value: Any) -> None:
         ({"a": 1}, {"a": 2}, "result['a']: 1 where 2 is right"),
         ("a", "b", "an object str of 1 where"),
         (None, np.ones(2), "an object NoneType where float64 (2,)"),
+        (np.array([1, 2], object), np.array([1, 3], object), "object (2,) on the"),
+        (np.array([0], "M8[s]"), np.array(["NaT"], "M8[s]"), "where NaT is right"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_a_fault_says_what_and_where(actual: Any, wanted: Any, told: str) -> None:
     """The words name the place, the value and what is right."""
@@ -79,6 +83,19 @@ def test_the_reference_says_what_is_right() -> None:
     """The result of the function at the caller's arguments is the oracle."""
     posed = case(fills=False)
     np.testing.assert_array_equal(returned(posed).value, posed.reference(*posed.args))
+
+
+def test_what_a_function_writes_is_not_the_callers() -> None:
+    """A function that writes to an argument writes to a copy while it is measured."""
+
+    def counting(x: Any, w: Any, b: Any) -> Any:
+        b += 1
+        return b.copy()
+
+    posed = case(fills=False)
+    before = posed.args[2].copy()
+    returned(replace(posed, reference=counting))
+    np.testing.assert_array_equal(before, posed.args[2])
 
 
 BUFFER = np.zeros((9, 6), np.float32)

@@ -22,6 +22,10 @@ from tilewise.runtime.dispatch import NUMBERS, is_static
 __all__ = ["Axis", "axis_of", "form_of", "forms_of", "point_of"]
 
 
+LARGEST = (1 << 63) - 1
+"""The largest size that a table holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """A named size: `function` is given the arguments at `places`."""
@@ -33,13 +37,13 @@ class Axis:
     def at(self, args: Sequence[Any]) -> int:
         """Return the size for a call's arguments; ArgumentError when it is none."""
         size = self.function(*[args[place] for place in self.places])
-        if type(size) is int and size >= 0:
+        if type(size) is int and 0 <= size <= LARGEST:
             return size
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
-        if not whole or size < 0:
+        if not whole or not 0 <= size <= LARGEST:
             raise ArgumentError(
                 f"the axis {self.name} gives {size!r}: it must return an integer, "
-                "0 or more"
+                "0 or more, below 2^63"
             )
         return int(size)
 

@@ -16,7 +16,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,20 +55,21 @@ class Worker:
     def __init__(self, answers: Answers, limits: Limits = LIMITS) -> None:
         if not hasattr(os, "fork"):
             raise Lost("cannot be isolated: this system has no os.fork")
-        self.limits = limits
-        theirs, self.sending = os.pipe()
-        self.receiving, ours = os.pipe()
-        with warnings.catch_warnings():
-            # Python warns of threads: the worker takes no lock that one may hold.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.pid = os.fork()
+        self.limits, self.ended = limits, ""
+        with ExitStack() as undoing:
+            try:
+                theirs, self.sending = opened(undoing)
+                self.receiving, ours = opened(undoing)
+                self.pid = forked()
+            except OSError as error:  # Out of descriptors or processes.
+                raise Lost(f"cannot be isolated: {error}") from error
+            undoing.pop_all()
         if self.pid == 0:
             os.close(self.sending)
             os.close(self.receiving)
             serve(answers, theirs, ours, limits)
         os.close(theirs)
         os.close(ours)
-        self.ended = ""
 
     def ask(self, *words: object) -> Any:
         """Send a line and return the answer; raises Lost with the reason."""
@@ -84,7 +85,10 @@ class Worker:
             raise
         if not line.endswith(b"\n"):
             raise Lost(self.close())
-        kind, value = json.loads(line)
+        try:
+            kind, value = json.loads(line)
+        except ValueError:  # A fork of the worker's answers too.
+            raise Lost(self.close("answers in other words")) from None
         if kind == "raised":
             raise Lost(value)
         return value
@@ -92,9 +96,11 @@ class Worker:
     def line(self) -> bytes:
         """Read one line; what is there when time is up or the worker is gone."""
         text, end = b"", time.monotonic() + self.limits.seconds
+        waiting = select.poll()  # select() takes no descriptor beyond 1023.
+        waiting.register(self.receiving, select.POLLIN)
         while not text.endswith(b"\n"):
             left = max(0.0, end - time.monotonic())
-            if not select.select([self.receiving], [], [], left)[0]:
+            if not waiting.poll(left * 1000):
                 self.close(f"ran past {self.limits.seconds:g} s")
                 return b""
             part = os.read(self.receiving, 1 << 16)
@@ -114,6 +120,21 @@ class Worker:
             os.close(self.receiving)
             self.ended = reason or ending(status)
         return self.ended
+
+
+def opened(undoing: ExitStack) -> tuple[int, int]:
+    """Open a pipe that `undoing` closes."""
+    ends = os.pipe()
+    for end in ends:
+        undoing.callback(os.close, end)
+    return ends
+
+
+def forked() -> int:
+    """Fork; Python warns of threads, but the worker takes no lock that one may hold."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def ending(status: int) -> str:

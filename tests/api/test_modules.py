@@ -51,6 +51,7 @@ def test_a_file_that_hides_another_module_is_refused(tmp_path: Path, name: str) 
         ("1 / 0", r"ZeroDivisionError\('division by zero'\)"),
         ("import nowhere_at_all", "No module named 'nowhere_at_all'"),
         ("def", "SyntaxError"),
+        ("raise SystemExit(7)", r"SystemExit\(7\)"),
     ],
 )
 def test_a_module_that_fails_is_one_line(tmp_path: Path, text: str, told: str) -> None:

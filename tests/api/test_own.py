@@ -86,6 +86,26 @@ def test_sizes_without_make_inputs() -> None:
         kernel().tune(sizes=[{"n": 3}])
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda n: (np.ones(4), 1), "total makes n=4 for n=50"),
+        (lambda n: (np.ones(n), 1, 2), "total: too many positional arguments"),
+    ],
+    ids=["other sizes", "other arguments"],
+)
+def test_arguments_of_other_sizes_than_asked(made: Any, told: str) -> None:
+    """What would be remembered for sizes that were never measured is refused."""
+    with pytest.raises(ArgumentError, match=told):
+        kernel(make_inputs=made).explain(n=50)
+
+
+def test_arguments_of_about_the_sizes_asked() -> None:
+    """Sizes that arguments can't have are rounded, as those that are squares."""
+    made = kernel(make_inputs=lambda n: (np.ones(round(n**0.5) ** 2), 1))
+    assert "reference" == str(made.explain(n=50).variant)
+
+
 def test_sizes_of_other_axes() -> None:
     """Sizes name the kernel's axes."""
     with pytest.raises(ArgumentError, match="give its arguments, or n="):

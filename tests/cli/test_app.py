@@ -171,6 +171,9 @@ def test_demo_finds_a_nan_that_was_lost(tmp_path: Path) -> None:
         (("tune", "mine", "--shapes", "4x4x4", "--ranges", "m=1-4"), "not both"),
         (("tune", "mine", "--ranges", "m=1-4"), "ranges={'m': (1, 4)}"),
         (("cache",), "Missing command"),
+        (("show", "--plot"), "requires an argument"),
+        (("tune", "mine:dense", "--shapes", f"{2**40}x1x{2**10}"), "x of shape"),
+        (("tune", "mine:dense", "--shapes", f"{2**60}x1x{2**60}"), "x of shape"),
     ],
     ids=" ".join,
 )

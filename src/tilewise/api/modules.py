@@ -30,7 +30,7 @@ def imported(place: str) -> ModuleType:
         return loaded(path) if is_file else importlib.import_module(place)
     except TilewiseError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = error if isinstance(error, ImportError) else repr(error)
         raise ArgumentError(f"can't import {place}: {told}") from error
 

@@ -15,6 +15,7 @@ from tilewise.device.views import gpu
 from tilewise.errors import ArgumentError
 from tilewise.model.spec import Operand, Spec
 from tilewise.model.trace import ArgForm
+from tilewise.runtime.axes import point_of
 from tilewise.runtime.dispatch import NUMBERS, is_static
 from tilewise.runtime.question import Question, Subject, ask
 
@@ -168,7 +169,11 @@ def arguments_at(
 
 
 def own_inputs(subject: Subject, sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    """Let a kernel with axes make its arguments."""
+    """
+    Let a kernel with axes make its arguments, of up to twice or half of the sizes.
+
+    Raises ArgumentError for others: what is measured is remembered for what was asked.
+    """
     make = subject.options.make_inputs
     if make is None:
         raise ArgumentError(
@@ -176,7 +181,18 @@ def own_inputs(subject: Subject, sizes: Mapping[str, int]) -> tuple[Any, ...]:
             "give arguments instead"
         )
     made = make(**sizes)
-    return subject.bind(made if isinstance(made, tuple) else (made,), {})
+    try:
+        args = subject.bind(made if isinstance(made, tuple) else (made,), {})
+    except TypeError as error:
+        raise ArgumentError(f"make_inputs of {subject.name}: {error}") from None
+    for axis, size in point_of(subject.axes, args):
+        low, high = sorted((max(size, 1), max(sizes[axis], 1)))
+        if high > 2 * low:
+            raise ArgumentError(
+                f"make_inputs of {subject.name} makes {axis}={size} for {axis}="
+                f"{sizes[axis]}"
+            )
+    return args
 
 
 def normal_inputs(
@@ -249,4 +265,7 @@ def value_of(
     default = subject.signature.parameters[name].default
     if form.kind != "array":
         return default
-    return random.standard_normal(shape).astype(form.dtype)
+    try:
+        return random.standard_normal(shape).astype(form.dtype)
+    except (MemoryError, ValueError) as error:  # Beyond memory, or any address.
+        raise ArgumentError(f"{name} of shape {shape}: {error}") from error

@@ -50,7 +50,8 @@ def main() -> None:
         told = str(error)
     except USAGE_ERROR as error:
         told = error.format_message().rstrip(".")
-        told += f". See {error.ctx.command_path} --help."
+        if error.ctx is not None:  # An option without its argument comes with none.
+            told += f". See {error.ctx.command_path} --help."
     print(f"tilewise: {told}", file=sys.stderr)
     raise SystemExit(2)
 

@@ -135,3 +135,19 @@ def test_an_axis_that_no_table_holds() -> None:
 
     with pytest.raises(ArgumentError, match="the axis size gives 9223372036854775808"):
         beyond(np.ones(3))
+
+
+@pytest.mark.parametrize("tolerance", ["x", -1, (1,), (0, -1), np.nan, {}], ids=repr)
+def test_wrong_tolerances(tolerance: Any) -> None:
+    """What can't say which results are right is refused where it is written."""
+    with pytest.raises(ArgumentError, match="a pair"):
+        tuned_kernel(tolerance=tolerance)
+
+
+@pytest.mark.parametrize(
+    "tolerance", [0, 1e-3, (1, 0), [0, np.float32(1)], np.allclose]
+)
+def test_right_tolerances(tolerance: Any) -> None:
+    """A number, a pair or a comparison serves."""
+    one = kernel(tolerance=tolerance)
+    assert 4.0 == one(np.ones(3), 1)

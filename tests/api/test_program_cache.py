@@ -60,6 +60,16 @@ def test_a_missing_key():
         del cache["k"]
 
 
+def test_a_number_is_no_program():
+    """bytes(5) would be five zeros: neither a key nor a program is made of it."""
+    with ProgramCache() as cache:
+        with pytest.raises(TypeError):
+            cache[5] = b"code"
+        with pytest.raises(TypeError):
+            cache[b"key"] = 5
+        assert 0 == len(cache)
+
+
 def test_an_empty_program():
     """What a compiler left empty is refused, not kept."""
     cache = ProgramCache()

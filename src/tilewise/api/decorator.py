@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tilewise.api.kernel import TunedKernel
-from tilewise.api.own import check_maker, stated_sizes
+from tilewise.api.own import check_maker, check_tolerance, stated_sizes
 from tilewise.errors import ArgumentError
 from tilewise.runtime.question import Options
 
@@ -95,6 +95,7 @@ def checked_options(
     if signature is not None and axes is not None:
         raise ArgumentError("signature= is for products: a kernel with axes= has none")
     check_maker(axes, make_inputs)
+    check_tolerance(tolerance)
     options = Options(
         signature, tuple(engines), tune, precision, tolerance, budget_s, axes,
         stated_sizes(axes, sizes), make_inputs,

@@ -19,6 +19,7 @@ __all__ = [
     "OwnVariants",
     "axes_key",
     "check_maker",
+    "check_tolerance",
     "checked_axes",
     "stated_sizes",
     "user_method",
@@ -48,6 +49,22 @@ def check_maker(axes: Any, make_inputs: Any) -> None:
         raise ArgumentError(
             f"make_inputs={make_inputs!r}: give a function of the sizes by axis, with "
             "axes="
+        )
+
+
+def check_tolerance(tolerance: Any) -> None:
+    """Raise ArgumentError for what can't say which results are right."""
+    if tolerance is None or callable(tolerance):
+        return
+    pair = tolerance if isinstance(tolerance, (tuple, list)) else (tolerance, tolerance)
+    try:
+        is_right = len(pair) == 2 and all(float(one) >= 0 for one in pair)
+    except (TypeError, ValueError):
+        is_right = False
+    if not is_right:
+        raise ArgumentError(
+            f"tolerance={tolerance!r}: give a number from 0, a pair (relative, "
+            "absolute), or a function of (actual, expected)"
         )
 
 

@@ -40,7 +40,7 @@ class ProgramCache:
 
     def _name(self, key: bytes | str) -> str:
         """Return the store's key for cuda.core's."""
-        raw = key.encode() if isinstance(key, str) else bytes(key)
+        raw = key.encode() if isinstance(key, str) else bytes(memoryview(key))
         return digest((("kind", LABEL), *self._versions, ("key", raw)), SCHEMA)
 
     def __getitem__(self, key: bytes | str) -> bytes:
@@ -102,4 +102,6 @@ class ProgramCache:
 def code_of(value: Any) -> bytes:
     """Return the bytes of a program, of its file if it is a path's."""
     code = getattr(value, "code", value)
-    return Path(code).read_bytes() if isinstance(code, str) else bytes(code)
+    if isinstance(code, str):
+        return Path(code).read_bytes()
+    return bytes(memoryview(code))  # bytes() alone makes zeros of a number.

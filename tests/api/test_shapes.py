@@ -130,3 +130,28 @@ def test_a_residency_that_is_not_here_is_refused(
     monkeypatch.setenv("TILEWISE_DEVICE", "none")
     with pytest.raises(ArgumentError, match=word):
         arguments_at(plain._subject, {"m": 2, "n": 3, "k": 4}, "f4", residency)
+
+
+@tuned_kernel(signature="(m,k),(k,n),(),()->(m,n)")
+def gauss(x: Any, w: Any, scale: float, shift: float) -> Any:
+    """Take two numbers that have no default."""
+    return np.exp(-np.abs(x @ w) * scale) + shift
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("f4", float), ("f8", float), ("c8", complex), ("i8", int)]
+)
+def test_an_operand_without_axes_is_a_number(dtype: str, kind: type) -> None:
+    """A signature's () is a Python number that suits the dtype, as callers write."""
+    args = arguments_at(gauss._subject, {"m": 2, "n": 3, "k": 4}, dtype, "host")
+    assert [kind, kind] == [type(arg) for arg in args[2:]]
+
+
+def test_calls_with_numbers_are_served_by_what_was_tuned_by_shapes() -> None:
+    """What tune(shapes=) decides is what a call with floats finds: none measures."""
+    gauss.tune(shapes=[(24, 16, 40)], budget_s=0.01)
+    before = gauss.stats.tunings
+    x, w = np.ones((24, 40), "f4"), np.ones((40, 16), "f4")
+    explained = gauss.explain(x, w, 0.5, 2.0)
+    gauss(x, w, 0.5, 2.0)
+    assert ("measured", before) == (explained.grade, gauss.stats.tunings)

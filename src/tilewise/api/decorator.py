@@ -36,8 +36,9 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     """
     Decorate a NumPy function so that the fastest verified variant serves each call.
 
-    `signature` is NumPy's gufunc notation, "(m,k),(k,n),(n)->(m,n)"; `engines`
-    limits the engines; `tune` is "auto" (measure what is undecided) or "off";
+    `signature` is NumPy's gufunc notation, "(m,k),(k,n),(n),()->(m,n)", where () is
+    a number; `engines` limits the engines; `tune` is "auto" (measure what is
+    undecided) or "off";
     `precision` is "strict", "tf32" or "fast"; `tolerance` replaces the error bound
     (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool); `name`
     is how the kernel is listed; `budget_s` bounds the measuring of one problem, in

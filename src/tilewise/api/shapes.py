@@ -107,14 +107,22 @@ def default_forms(subject: Subject, dtype: str = "float32") -> tuple[ArgForm, ..
 
 
 def form_of(subject: Subject, name: str, dtype: str, ndim: int) -> ArgForm:
-    """Return a parameter's default form: its own default's, or an array's."""
+    """Return a parameter's default form: its own default's, an array's, a number's."""
     default = subject.signature.parameters[name].default
     if default is not inspect.Parameter.empty:
         if is_static(default):
             return ArgForm("static", value=default)
         if type(default) in NUMBERS:
             return ArgForm("scalar", type(default).__name__)
+    if ndim == 0:
+        return ArgForm("scalar", number_of(dtype).__name__)
     return ArgForm("array", dtype, ndim)
+
+
+def number_of(dtype: str) -> type:
+    """Return the Python number that goes with arrays of a dtype."""
+    kinds: dict[str, type] = {"f": float, "c": complex}
+    return kinds.get(np.dtype(dtype).kind, int)
 
 
 def question_at(
@@ -261,8 +269,11 @@ def value_of(
     shape: tuple[int, ...],
     random: np.random.Generator,
 ) -> Any:
-    """Make one argument: its default, or an array of normal values."""
+    """Make one argument: its default, a number from 1, or an array of normal values."""
     default = subject.signature.parameters[name].default
+    if form.kind == "scalar" and default is inspect.Parameter.empty:
+        number = {kind.__name__: kind for kind in NUMBERS}[form.dtype]
+        return number(1.0 + abs(random.standard_normal()))
     if form.kind != "array":
         return default
     try:

@@ -22,7 +22,7 @@ Repair = Annotated[
 ]
 Signature = Annotated[
     str | None,
-    typer.Option(help='Axes of the arguments: "(m,k),(k,n),(n)->(m,n)".'),
+    typer.Option(help='Their axes, as in "(m,k),(k,n),()->(m,n)"; () is a number.'),
 ]
 
 

@@ -133,3 +133,23 @@ def test_what_a_returned_array_hides_is_found(run: Any, told: str) -> None:
     verdict = verify(run, case(fills=False))
     assert "wrong" == verdict.status
     assert told in verdict.reason
+
+
+def first(x: Any, w: Any, b: Any) -> Any:
+    """Return part of an argument."""
+    return x[:1]
+
+
+def first_copied(x: Any, w: Any, b: Any) -> Any:
+    """Return a copy of it."""
+    return x[:1].copy()
+
+
+def test_an_argument_is_returned_only_where_the_function_does() -> None:
+    """Who writes to a result that should be new would write to the argument."""
+    verdict = verify(first, case(first_copied, fills=False))
+    assert ("wrong", "returns memory of argument 1 (your arguments)") == (
+        verdict.status,
+        verdict.reason,
+    )
+    assert verify(first, case(first, fills=False)).ok

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from tilewise.tuner.contest import Case
 from tilewise.tuner.expect import Fault, limits
 from tilewise.tuner.inputs import Array, guarded, is_plain
 
-__all__ = ["Returned", "returned"]
+__all__ = ["Returned", "is_lent", "returned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Returned:
     The reference's result, and how far floating numbers may be from it.
 
     Arrays must have its shape and dtype and lie where its arrays do; integers, texts
-    and all else must be equal. `relative` is a share of each number's size.
+    and all else must be equal. `relative` is a share of each number's size. The
+    reference `lends` where its result is memory of an argument.
     """
 
     value: Any
@@ -32,6 +33,7 @@ class Returned:
     absolute: float
     accepts: Any
     elements: int
+    lends: bool = False
 
     def judge(self, actual: Any) -> tuple[float, Fault | None]:
         """Return the largest error in units of the tolerance, and the first fault."""
@@ -96,12 +98,20 @@ def returned(case: Case) -> Returned:
     arrays = [arg.size for arg in case.args if hasattr(arg, "size")]
     relative, absolute = limits(case.tolerance)
     there = {at: guarded(a, a) for at, a in enumerate(case.args) if is_plain(a)}
+    own: Sequence[Any] = ()
     if case.bench is None:
-        own = (there[at].array if at in there else a for at, a in enumerate(case.args))
+        own = [there[at].array if at in there else a for at, a in enumerate(case.args)]
         value = case.reference(*own)
     else:
         value = case.bench.carried(case.bench.reference, case.args, there)
-    return Returned(value, relative, absolute, case.tolerance, max(arrays, default=1))
+    most, lends = max(arrays, default=1), any(is_lent(value, arg) for arg in own)
+    return Returned(value, relative, absolute, case.tolerance, most, lends)
+
+
+def is_lent(result: Any, arg: Any) -> bool:
+    """Say whether a result is memory of an argument."""
+    both = isinstance(result, np.ndarray) and isinstance(arg, np.ndarray)
+    return both and np.may_share_memory(result, arg)
 
 
 def pairs(path: str, actual: Any, wanted: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 from tilewise.tuner.contest import Case, Run
 from tilewise.tuner.expect import Expected, Fault, expect
 from tilewise.tuner.inputs import Guarded, guarded, is_plain, makers
-from tilewise.tuner.returned import Returned, returned
+from tilewise.tuner.returned import Returned, is_lent, returned
 
 __all__ = ["GUARDS", "Exam", "Trial", "Verdict", "prepare", "verify"]
 
@@ -140,6 +140,9 @@ def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict
             reason = guard(sittings)
             if reason:
                 return Verdict("wrong", f"{reason} ({trial.name})")
+    lent = lends(trial.expected, sittings[-1])
+    if lent:
+        return Verdict("wrong", f"{lent} ({trial.name})")
     error, fault = worst(trial.expected, sittings)
     if fault is not None and fault.doubtful and small(case):
         closer = expect(case, trial.args, likely=trial.likely, closely=True)
@@ -147,6 +150,14 @@ def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict
     if fault is not None:
         return Verdict("wrong", f"is wrong {fault} ({trial.name})", error)
     return Verdict("right", "", error)
+
+
+def lends(expected: Expected | Returned, last: Sitting) -> str:
+    """Say whether an argument is returned where the reference returns a new array."""
+    if not isinstance(expected, Returned) or expected.lends:
+        return ""
+    found = [str(i) for i, arg in enumerate(last.args, 1) if is_lent(last.result, arg)]
+    return f"returns memory of argument {', '.join(found)}" if found else ""
 
 
 def worst(

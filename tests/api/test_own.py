@@ -106,6 +106,31 @@ def test_arguments_of_about_the_sizes_asked() -> None:
     assert "reference" == str(made.explain(n=50).variant)
 
 
+def needs_dim(n: int) -> Any:
+    """Fail to make arguments."""
+    raise KeyError("dim")
+
+
+def test_what_make_inputs_raises_names_it() -> None:
+    """A mistake in it is told as one, with how it is called."""
+    told = r"total raised KeyError: 'dim'; it is called as "
+    with pytest.raises(ArgumentError, match=rf"{told}make_inputs\(n=...\)"):
+        kernel(make_inputs=needs_dim).explain(n=50)
+
+
+def test_what_an_axis_raises_names_the_axis() -> None:
+    """A call that an axis can't be computed for says which."""
+    with pytest.raises(ArgumentError, match="the axis n raised AttributeError: 'str'"):
+        kernel()("abc", 1)
+
+
+def test_sizes_may_be_tuples() -> None:
+    """tune(sizes=) takes what the decorator's sizes= takes."""
+    made = kernel(make_inputs=lambda n: (np.ones(n), 1))
+    (found,) = made.tune(sizes=[(3,)]).resolutions
+    assert (("n", 3),) == found.problem.point
+
+
 def test_sizes_of_other_axes() -> None:
     """Sizes name the kernel's axes."""
     with pytest.raises(ArgumentError, match="give its arguments, or n="):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tilewise
 from tilewise import tuned_kernel
+from tilewise.api.totals import tell
 from tilewise.runtime.once import resolver
 
 
@@ -60,3 +62,17 @@ def test_a_tuning_is_counted_with_its_calls() -> None:
     assert 0 < stats.tuning_ms
     assert [(4, 5)] == [kernel.bind(x, w, b, constant="w")(x, b).shape]
     assert 6 == sum(told("of a tuning").dispatches.values())
+
+
+def test_a_process_that_may_not_tune_keeps_no_totals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it built is used, and nobody is told of it."""
+    monkeypatch.setenv("TILEWISE_TUNE", "off")
+    kernel = tuned_kernel(name="of a quiet run")(counted_kernel)
+    kernel.pin("cpu/small")
+    kernel(np.ones((4, 3)), np.ones((3, 5)), np.ones(5))
+    tell([kernel])
+    kept = resolver().store_of().totals.every()
+    assert 1 == kernel.stats.compiles
+    assert "of a quiet run" not in [r.kernel for r in kept]

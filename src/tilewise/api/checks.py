@@ -122,13 +122,7 @@ def checked_tuning(
         raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
     if shapes is not None:
         return [dict(zip("mnk", one, strict=True)) for one in checked_shapes(shapes)]
-    if sizes is None:
-        return [{}]
-    found = list(sizes) if isinstance(sizes, Iterable) else [sizes]
-    for one in found:
-        if not isinstance(one, Mapping):
-            raise ArgumentError(f"sizes has {one!r}, not a mapping of sizes by axis")
-    return found
+    return [{}] if sizes is None else list(sizes)
 
 
 def checked_pin(variant: Any, engines: Mapping[str, Engine]) -> Variant:

@@ -201,7 +201,7 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         self,
         *args: Any,
         shapes: Sequence[tuple[int, int, int]] | None = None,
-        sizes: Sequence[Mapping[str, int]] | None = None,
+        sizes: Sequence[Mapping[str, int] | tuple[int, ...]] | None = None,
         ranges: Mapping[str, int | tuple[int, int]] | None = None,
         dtype: Any = "float32",
         residency: str = "host",
@@ -214,12 +214,12 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         Measure every applicable variant and keep the winner of each region.
 
         Takes the kernel's arguments, or `shapes`, a list of (m, n, k) for which
-        arguments are made by a signature: the one given, the decorator's, or one
-        that is assumed, which the report says; `sizes` are mappings of a kernel's own
-        axes instead, for which its `make_inputs` makes them. `ranges`, such as
-        {"m": (1, 4096), "n": (1, 4096), "k": 64}, are swept: every size in them is then
-        decided. Without any it takes the sizes that the decorator states. Inputs are
-        never written, outputs are poisoned, so a variant that leaves an element
+        arguments are made by a signature: the one given, the decorator's, or one that
+        is assumed, which the report says; `sizes` are mappings of a kernel's own axes,
+        or tuples in their order, for which its `make_inputs` makes them. `ranges`, such
+        as {"m": (1, 4096), "n": (1, 4096), "k": 64}, are swept: every size in them is
+        then decided. Without any it takes the sizes that the decorator states. Inputs
+        are never written, outputs are poisoned, so a variant that leaves an element
         unwritten is rejected. What is decided already is measured again only with
         `force`. `budget_s` bounds measuring (seconds a problem, or a sweep: 60);
         compiling is counted apart. `progress` shows where it is on a terminal, or lines

@@ -15,7 +15,7 @@ from tilewise.device.views import gpu
 from tilewise.errors import ArgumentError
 from tilewise.model.spec import Operand, Spec
 from tilewise.model.trace import ArgForm
-from tilewise.runtime.axes import point_of
+from tilewise.runtime.axes import point_of, raised
 from tilewise.runtime.dispatch import NUMBERS, is_static
 from tilewise.runtime.question import Question, Subject, ask
 
@@ -188,7 +188,14 @@ def own_inputs(subject: Subject, sizes: Mapping[str, int]) -> tuple[Any, ...]:
             f"{subject.name} has no make_inputs=, which makes arguments for sizes: "
             "give arguments instead"
         )
-    made = make(**sizes)
+    try:
+        made = make(**sizes)
+    except Exception as error:
+        called = ", ".join(f"{axis}=..." for axis in sizes)
+        raise ArgumentError(
+            f"make_inputs of {subject.name} raised {raised(error)}; it is called as "
+            f"make_inputs({called})"
+        ) from error
     try:
         args = subject.bind(made if isinstance(made, tuple) else (made,), {})
     except TypeError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewise.api.explain import Stats
 from tilewise.model.totals import Totals, summed
+from tilewise.settings import current
 
 if TYPE_CHECKING:
     from tilewise.api.kernel import TunedKernel
@@ -26,9 +27,9 @@ def tell(kernels: Iterable[TunedKernel[Any, Any]]) -> None:
     Keep the totals of kernels that cost or saved something worth a file.
 
     Never raises: an interpreter that ends has nobody to tell. A forked child is not
-    counted, since it has its parent's counts too.
+    counted, since it has its parent's counts too, nor is what TILEWISE_TUNE=off ran.
     """
-    if os.getpid() != PID:
+    if os.getpid() != PID or current().tune == "off":
         return
     try:
         told = [(k._subject.name, k.stats) for k in kernels]

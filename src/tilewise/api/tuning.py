@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewise.api.checks import checked_ranges, checked_tuning
 from tilewise.api.explain import TuneReport
+from tilewise.api.own import stated_sizes
 from tilewise.api.progress import Progress, progress_of
 from tilewise.api.shapes import Made, assumption, axis_names, question_at
 from tilewise.model.resolution import Resolution
@@ -32,7 +33,7 @@ def tune(
     args: tuple[Any, ...],
     *,
     shapes: Sequence[tuple[int, int, int]] | None,
-    sizes: Sequence[Mapping[str, int]] | None,
+    sizes: Sequence[Mapping[str, int] | tuple[int, ...]] | None,
     ranges: Mapping[str, int | tuple[int, int]] | None,
     made: Made,
     force: bool,
@@ -42,6 +43,8 @@ def tune(
     """Measure a kernel's arguments or shapes and report; see `TunedKernel.tune`."""
     if not args and shapes is None and sizes is None and ranges is None:
         sizes = subject.options.sizes or None
+    if sizes is not None:
+        sizes = stated_sizes(axis_names(subject), sizes)
     problems = checked_tuning(args, shapes, sizes, budget_s, ranges)
     error = forbidden(subject.options.tune)
     if error is not None:

@@ -15,6 +15,7 @@ from tilewise.model.swept import Swept
 
 __all__ = ["explain", "tune"]
 
+Shapes = Annotated[str, typer.Option("--shapes", "--shape", help="MxNxK[,MxNxK...].")]
 Residency = Annotated[str, typer.Option(help="host or device.")]
 Check = Annotated[bool, typer.Option("--check", help="Measure stored winners again.")]
 Repair = Annotated[
@@ -29,7 +30,7 @@ Signature = Annotated[
 def tune(
     kernel: Annotated[str, typer.Argument(help="MODULE or MODULE:NAME.")],
     *,
-    shapes: Annotated[str, typer.Option(help="MxNxK[,MxNxK...].")] = "",
+    shapes: Shapes = "",
     ranges: Annotated[
         str, typer.Option(help="Sweep instead: m=1-4096,n=64,k=1-4096.")
     ] = "",
@@ -37,7 +38,9 @@ def tune(
     residency: Residency = "host",
     signature: Signature = None,
     force: Annotated[bool, typer.Option(help="Measure again what is decided.")] = False,
-    budget: Annotated[float | None, typer.Option(help="Seconds a problem.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Seconds: a problem's, or a sweep's in all.")
+    ] = None,
     check: Check = False,
     repair: Repair = False,
     as_json: Json = False,
@@ -146,7 +149,7 @@ def sweep_of(kernel: str, sweep: Swept) -> dict[str, Any]:
 def explain(
     kernel: Annotated[str, typer.Argument(help="MODULE:NAME.")],
     *,
-    shape: Annotated[str, typer.Option(help="MxNxK.")],
+    shapes: Shapes,
     dtype: str = "float32",
     residency: Residency = "host",
     signature: Signature = None,
@@ -156,7 +159,7 @@ def explain(
     """Say what a call at some sizes would run and why."""
     found = one_kernel(kernel)
     made: Any = {"dtype": dtype, "residency": residency, "signature": signature}
-    points: Any = points_of(shape, axis_names(found._subject))
+    points: Any = points_of(shapes, axis_names(found._subject))
     told = [found.explain(**point, **made) for point in points]
     if as_json:
         printed([one.to_dict() for one in told])

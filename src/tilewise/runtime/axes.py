@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from tilewise.device.views import device_view, is_device_array
-from tilewise.errors import ArgumentError
+from tilewise.errors import ArgumentError, TilewiseError
 from tilewise.model.decision import Point
 from tilewise.runtime.dispatch import NUMBERS, is_static
 
-__all__ = ["Axis", "axis_of", "form_of", "forms_of", "point_of"]
+__all__ = ["Axis", "axis_of", "form_of", "forms_of", "point_of", "raised"]
 
 
 LARGEST = (1 << 63) - 1
@@ -36,7 +36,13 @@ class Axis:
 
     def at(self, args: Sequence[Any]) -> int:
         """Return the size for a call's arguments; ArgumentError when it is none."""
-        size = self.function(*[args[place] for place in self.places])
+        try:
+            size = self.function(*[args[place] for place in self.places])
+        except TilewiseError:  # As a standin raises that is traced.
+            raise
+        except Exception as error:
+            told = f"the axis {self.name} raised {raised(error)}"
+            raise ArgumentError(told) from error
         if type(size) is int and 0 <= size <= LARGEST:
             return size
         whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
@@ -46,6 +52,11 @@ class Axis:
                 "0 or more, below 2^63"
             )
         return int(size)
+
+
+def raised(error: Exception) -> str:
+    """Write what a user's function raised in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def axis_of(name: str, function: Any, parameters: Sequence[str]) -> Axis:

@@ -55,16 +55,23 @@ class EngineError(TilewiseError, RuntimeError):
 
 class SettingError(TilewiseError, ValueError):
     """
-    A setting with a value that is not allowed.
+    A setting with a value that is not allowed, or that `forbids` something.
 
-    Names the variable, the value met and what is allowed.
+    Names the variable, the value met and what is allowed, or what to do.
     """
 
-    def __init__(self, variable: str, value: object, allowed: str) -> None:
+    def __init__(
+        self, variable: str, value: object, allowed: str, forbids: str = ""
+    ) -> None:
         self.variable, self.value, self.allowed = variable, value, allowed
-        super().__init__(variable, value, allowed)
+        self.forbids = forbids
+        super().__init__(variable, value, allowed, forbids)
 
     def __str__(self) -> str:
+        if self.forbids:
+            return (
+                f"{self.variable}={self.value} forbids {self.forbids}: {self.allowed}"
+            )
         return f"{self.variable}={self.value!r} is not allowed: use {self.allowed}"
 
 

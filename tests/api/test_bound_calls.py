@@ -107,3 +107,37 @@ def test_threads_may_call_while_a_constant_is_replaced() -> None:
     for thread in threads:
         thread.join()
     assert [] == wrong
+
+
+def test_open_arguments_may_be_named() -> None:
+    """By name in any order, they are the same arguments."""
+    x, w, b = inputs()
+    bound = pinned().bind(x, w, b, constant="w")
+    expected = dense.reference(x, w, b)
+    assert close(bound(b=b, x=x), expected)
+    assert close(bound(x, b=b, out=np.empty_like(expected)), expected)
+
+
+@pytest.mark.parametrize(
+    ("count", "named"), [(1, ()), (3, ()), (1, ("x",)), (2, ("w",)), (0, ("x", "w"))]
+)
+def test_a_wrong_call_is_told_the_open_arguments(count: int, named: Any) -> None:
+    """One that is missing, given twice, bound, or too many."""
+    x, w, b = inputs()
+    bound = pinned().bind(x, w, b, constant="w")
+    with pytest.raises(ArgumentError, match="its open arguments in order: x, b; given"):
+        bound(*(x, b, b)[:count], **dict.fromkeys(named, x))
+
+
+def test_an_update_of_what_is_open_is_told_what_is_bound() -> None:
+    """The error names both."""
+    x, w, b = inputs()
+    with pytest.raises(ArgumentError, match="x is not bound: w, b is"):
+        pinned().bind(x, w, b, constant=("w", "b")).update(x=x)
+
+
+def test_a_missing_argument_names_the_kernel() -> None:
+    """So that it is found among many."""
+    x, w, _ = inputs()
+    with pytest.raises(TypeError, match="dense: missing a required argument: 'b'"):
+        dense(x, w)

@@ -99,7 +99,9 @@ def test_a_miss_says_what_the_next_call_does() -> None:
     dense = stored()
     assert "the next call measures" in dense.explain(*inputs(99)).reason
     with tilewise.tuning("off"):
-        assert "tuning is off" in dense.explain(*inputs(99)).reason
+        told = dense.explain(*inputs(99))
+    assert told.reason.endswith("tuning is off, by tuning=off")
+    assert "cpu/small" in [str(c.variant) for c in told.candidates]
 
 
 def test_a_stale_decision_names_both_versions() -> None:

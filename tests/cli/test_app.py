@@ -30,6 +30,13 @@ class Layer:
     def forward(self, x):
         return np.maximum(x @ self.w + self.b, 0)
 """
+OWN = """
+from tilewise import tuned_kernel
+
+@tuned_kernel(axes={"n": len}, make_inputs=lambda n: [1.0] * n)
+def own(x):
+    return sum(x)
+"""
 BLOCK = "import sys; sys.modules['numba'] = None; "
 RUN = "from tilewise.cli.app import main; main()"
 
@@ -49,6 +56,8 @@ def tilewise(
 def project(tmp_path: Path) -> Path:
     """Return a directory with a module of kernels and a bundle of a newer schema."""
     (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "owned.py").write_text(OWN)
+    (tmp_path / "torn.py").write_text("import os\ndef torn(:\n    pass\n")
     newer = frame("bundle", b"", schema=SCHEMA + 1)
     (tmp_path / "newer.tw").write_bytes(newer)
     return tmp_path
@@ -168,6 +177,8 @@ def test_demo_finds_a_nan_that_was_lost(tmp_path: Path) -> None:
         (("cache", "import", "none.tw"), "none.tw"),
         (("cache", "export", "none/all.tw"), "can't write none/all.tw"),
         (("frobnicate",), "No such command"),
+        (("explain", "owned:own", "--shape", "4", "--dtype", "f8"), "for products"),
+        (("explain", "torn.py:k", "--shape", "4x4x4"), "torn.py:2: "),
         (("explain", "mine"), "Missing option '--shape"),
         (("tune", "mine"), "dense states no sizes"),
         (("tune", "mine", "--shapes", "4x4x4", "--ranges", "m=1-4"), "not both"),

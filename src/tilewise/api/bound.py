@@ -41,22 +41,23 @@ class Closely:
 
     owner: Callable[[], BoundKernel | None]
 
-    def __call__(self, *args: Any, out: Any = None) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Check the call in Python and run it."""
         bound = self.owner()
         assert bound is not None
-        return bound._closely(args, out)
+        return bound._closely(bound._ordered(args, named), out)
 
 
 class BoundKernel(partial[Any]):
     """
     A kernel at fixed forms, with some arguments copied and kept.
 
-    `bound(x)` takes the other arguments in order, with the shapes and dtypes that
-    they were bound with, and returns a new array; `bound(x, out=y)` allocates
-    nothing. Later writes to a bound argument are not seen; `update(w=w2)` replaces
-    one. What it runs was chosen at bind or update, with the constants prepared; a
-    later `pin` does not change it. Raises EngineError after `release()`.
+    `bound(x)` takes the other arguments in order, or more slowly by name, with the
+    shapes and dtypes that they were bound with, and returns a new array; `bound(x,
+    out=y)` allocates nothing. Later writes to a bound argument are not seen;
+    `update(w=w2)` replaces one. What it runs was chosen at bind or update, with the
+    constants prepared; a later `pin` does not change it. Raises EngineError after
+    `release()`.
 
     It is a functools.partial because Python calls one without a frame of its own: a
     call then costs some 50 ns over the variant, where a `__call__` written in Python
@@ -151,9 +152,6 @@ class BoundKernel(partial[Any]):
     def _closely(self, args: tuple[Any, ...], out: Any) -> Any:
         """Check a call in Python, where the guard did not run it; then run it."""
         entry = self._alive()
-        if len(args) != len(self._open):
-            wanted = ", ".join(self._names[i] for i in self._open)
-            raise ArgumentError(f"{len(args)} arguments given, the open ones: {wanted}")
         full = list(self._args)
         for place, arg in zip(self._open, args, strict=True):
             if form(arg) != self._forms[place]:
@@ -164,6 +162,19 @@ class BoundKernel(partial[Any]):
         if entry.run is None:  # It gave way, if it was not the reference before.
             self._arm()
         return result
+
+    def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Return a call's arguments in order; raises ArgumentError for others."""
+        self._alive()
+        wanted = [self._names[i] for i in self._open]
+        rest = wanted[len(args) :]
+        if len(args) > len(wanted) or set(named) != set(rest):
+            given = ", ".join([str(len(args)), *named])
+            raise ArgumentError(
+                f"a bound {self._kernel._subject.name} takes its open arguments in "
+                f"order: {', '.join(wanted) or 'none'}; given {given}"
+            )
+        return (*args, *(named[name] for name in rest))
 
     def update(self, /, **constants: Any) -> None:
         """
@@ -176,7 +187,8 @@ class BoundKernel(partial[Any]):
         for name, value in constants.items():
             place = self._names.index(name) if name in self._names else -1
             if place not in self._fixed:
-                raise ArgumentError(f"{name} is not bound")
+                bound = ", ".join(self._names[i] for i in self._fixed) or "nothing"
+                raise ArgumentError(f"{name} is not bound: {bound} is")
             args[place] = replacement(name, args[place], value)
         self._args = tuple(args)
         self._load()

@@ -98,7 +98,8 @@ class DecisionStore:
         if not name:
             raise ArgumentError("a table needs a name")
         if current().tune == "off":
-            raise SettingError("TILEWISE_TUNE", "off", "auto or force to store regions")
+            todo = "unset it or use auto"
+            raise SettingError("TILEWISE_TUNE", "off", todo, "storing regions")
         names = checked_axes(axes)
         made_utc = datetime.now(UTC).isoformat()
         table = BoxTable(

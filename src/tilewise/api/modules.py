@@ -30,6 +30,9 @@ def imported(place: str) -> ModuleType:
         return loaded(path) if is_file else importlib.import_module(place)
     except TilewiseError:
         raise
+    except SyntaxError as error:
+        told = f"{error.filename}:{error.lineno}: {error.msg}"
+        raise ArgumentError(told) from error
     except (Exception, SystemExit) as error:
         told = error if isinstance(error, ImportError) else repr(error)
         raise ArgumentError(f"can't import {place}: {told}") from error

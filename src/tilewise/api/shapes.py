@@ -199,7 +199,7 @@ def own_inputs(subject: Subject, sizes: Mapping[str, int]) -> tuple[Any, ...]:
     try:
         args = subject.bind(made if isinstance(made, tuple) else (made,), {})
     except TypeError as error:
-        raise ArgumentError(f"make_inputs of {subject.name}: {error}") from None
+        raise ArgumentError(f"what make_inputs returns is no call: {error}") from None
     for axis, size in point_of(subject.axes, args):
         low, high = sorted((max(size, 1), max(sizes[axis], 1)))
         if high > 2 * low:

@@ -150,7 +150,7 @@ def explain(
     kernel: Annotated[str, typer.Argument(help="MODULE:NAME.")],
     *,
     shapes: Shapes,
-    dtype: str = "float32",
+    dtype: Annotated[str, typer.Option(help="Of a product; float32 if none.")] = "",
     residency: Residency = "host",
     signature: Signature = None,
     as_json: Json = False,
@@ -158,7 +158,15 @@ def explain(
 ) -> None:
     """Say what a call at some sizes would run and why."""
     found = one_kernel(kernel)
-    made: Any = {"dtype": dtype, "residency": residency, "signature": signature}
+    if dtype and found._subject.axes:
+        raise ArgumentError(
+            f"--dtype is for products: make_inputs= makes {found._subject.name}'s"
+        )
+    made: Any = {
+        "dtype": dtype or "float32",
+        "residency": residency,
+        "signature": signature,
+    }
     points: Any = points_of(shapes, axis_names(found._subject))
     told = [found.explain(**point, **made) for point in points]
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewise.device.provenance import provenance_changed
+from tilewise.errors import SettingError
 from tilewise.model.axes import Posed
 from tilewise.model.decision import Decision
 from tilewise.model.measurement import Candidate, Provenance
@@ -80,10 +81,11 @@ def passed_over(won: Decision | None, serves: Decision, unable: list[Candidate])
     return f"{won.variant} won here, but {why}; next best: "
 
 
-def why_undecided(mode: str) -> str:
-    """Say why nothing measured serves a problem."""
-    if mode == "off":
-        return "nothing is measured for these sizes and tuning is off"
+def why_undecided(stops: SettingError | None) -> str:
+    """Say why nothing measured serves a problem, and what stops the measuring."""
+    if stops is not None:
+        by = f"{stops.variable}={stops.value}"
+        return f"nothing is measured for these sizes and tuning is off, by {by}"
     return "nothing is measured for these sizes yet: the next call measures"
 
 

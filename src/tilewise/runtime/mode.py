@@ -48,11 +48,11 @@ def forbidden(stated: str) -> SettingError | None:
     """Return what forbids tuning where a decorator states "auto" or "off"; or None."""
     settings, forced = current(), forced_mode.get()
     if settings.tune == "off":
-        return SettingError("TILEWISE_TUNE", "off", "auto or force to tune")
+        return SettingError("TILEWISE_TUNE", "off", "unset it or use auto", "tuning")
     if settings.readonly:
-        return SettingError("TILEWISE_READONLY", "1", "0 to tune, which writes")
+        return SettingError("TILEWISE_READONLY", "1", "unset it or use 0", "tuning")
     if forced == "off":
-        return SettingError("tuning", "off", 'tune() outside `with tuning("off")`')
+        return SettingError("tuning", "off", "tune outside `with tuning`", "tuning")
     if stated == "off" and forced is None:
-        return SettingError("tune", "off", 'tune="auto" in the decorator to tune')
+        return SettingError("tune", "off", "say auto in the decorator", "tuning")
     return None

@@ -87,9 +87,12 @@ class Subject:
         """
         Return all arguments in order, defaults filled in.
 
-        Raises TypeError as a call of the function itself would.
+        Raises TypeError naming the kernel where a call of the function itself would.
         """
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
 

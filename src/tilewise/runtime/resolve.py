@@ -28,7 +28,7 @@ from tilewise.runtime.judge import (
     stale_fields,
     why_undecided,
 )
-from tilewise.runtime.mode import mode_of
+from tilewise.runtime.mode import forbidden, mode_of
 from tilewise.runtime.own import (
     matching,
     pinned_own,
@@ -42,6 +42,8 @@ from tilewise.store.stack import Store
 from tilewise.store.warn import warn_once
 
 __all__ = ["Resolver"]
+
+UNTRIED = "not tried", "it could compete, but tuning is off"
 
 
 @dataclass(slots=True)
@@ -147,7 +149,10 @@ class Resolver:
         fresh, changed = unraced(won, question.subject, able)
         decision = serving(won, {REFERENCE, *able} - changed)
         if decision is None:
-            reason = why_undecided(mode)
+            stops = forbidden(question.subject.options.tune)
+            reason = why_undecided(stops)
+            if stops is not None:
+                unable = [*unable, *(Candidate(v, *UNTRIED) for v in able)]
             return Resolution(
                 REFERENCE, "none", reason, problem, rejected=tuple(unable)
             )

@@ -31,8 +31,8 @@ def imported(place: str) -> ModuleType:
     except TilewiseError:
         raise
     except SyntaxError as error:
-        told = f"{error.filename}:{error.lineno}: {error.msg}"
-        raise ArgumentError(told) from error
+        where = f"{error.filename}:{error.lineno}"
+        raise ArgumentError(f"{where}: {error.msg}") from error
     except (Exception, SystemExit) as error:
         told = error if isinstance(error, ImportError) else repr(error)
         raise ArgumentError(f"can't import {place}: {told}") from error

@@ -255,3 +255,10 @@ def test_options_beside_the_function_count():
     """`tuned_kernel(f, tune=...)` reads its options as the decorator does."""
     with pytest.raises(ArgumentError, match="tune='never': use one of auto, off"):
         tuned_kernel(lambda x, w: x @ w, tune="never")
+
+
+def test_an_engine_that_there_is_not() -> None:
+    """A misspelt engine is named at the first call, with those that there are."""
+    kernel = tuned_kernel(lambda x, w: x @ w, engines=["cpo"], name="misspelt")
+    with pytest.raises(ArgumentError, match="engines= names 'cpo': there are cpu, "):
+        kernel(np.ones((2, 2)), np.ones((2, 2)))

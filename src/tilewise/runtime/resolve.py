@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tilewise.build.build import Counts, Prepared, Workshop
-from tilewise.errors import EngineError, SettingError
+from tilewise.errors import ArgumentError, EngineError, SettingError
 from tilewise.model.axes import Posed
 from tilewise.model.decision import Decision, TableKey
 from tilewise.model.fold import folded_run
@@ -75,12 +75,19 @@ class Resolver:
         """Return the engines that may serve a question; () is all."""
         return question.subject.options.engines or current().engines
 
-    def check_engines(self) -> None:
-        """Raise SettingError when the environment names an engine that there is not."""
+    def check_engines(self, question: Question) -> None:
+        """
+        Raise for an engine that there is not.
+
+        ArgumentError where the kernel names it, SettingError for the environment.
+        """
         known = {"reference", "user", *self.workshop.engines}
+        told = ", ".join(sorted(known))
+        for name in question.subject.options.engines:
+            if name not in known:
+                raise ArgumentError(f"engines= names {name!r}: there are {told}")
         for name in current().engines:
             if name not in known:
-                told = ", ".join(sorted(known))
                 raise SettingError("TILEWISE_ENGINES", name, told)
 
     def survey(
@@ -120,7 +127,7 @@ class Resolver:
             return Resolution(REFERENCE, "none", question.reason, final=True)
         if pin is not None:
             return self.pinned(pin, question, problem)
-        self.check_engines()
+        self.check_engines(question)
         able, unable = self.candidates(question, problem)
         if able and on_emulated(problem):
             reason = (

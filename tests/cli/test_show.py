@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_hex
 
-from tilewise import ArgumentError
+from tilewise import ArgumentError, DecisionStore
 from tilewise.cli.plots import COLOURS, GREY, draw, figure_of
-from tilewise.cli.show import rows_of, told
+from tilewise.cli.show import rows_of, show, told
 from tilewise.model.decision import Decision, DecisionTable, Range, TableKey, cell
 from tilewise.model.measurement import Candidate, Timing
 from tilewise.model.resolution import REFERENCE
@@ -181,3 +181,15 @@ def test_without_matplotlib_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ArgumentError, match="pip install matplotlib"):
         draw([table(decision(4, 4))], tmp_path / "map.png")
+
+
+def test_regions_that_programs_stated_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`show` says that they are there, and how to read them."""
+    regions = [{"n_max": None, "algorithm": "merge"}]
+    store = DecisionStore.load_or_create()
+    assert store.update("sort of show", axes=["n"], regions=regions)
+    show()
+    store.evict("sort of show")
+    assert "sort of show" in capsys.readouterr().out

@@ -14,6 +14,8 @@ from tilewise.engines.base import Engine
 from tilewise.errors import ArgumentError
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Entry
+from tilewise.runtime.own import matching
+from tilewise.runtime.question import Subject
 
 __all__ = [
     "check_device_out",
@@ -125,13 +127,15 @@ def checked_tuning(
     return [{}] if sizes is None else list(sizes)
 
 
-def checked_pin(variant: Any, engines: Mapping[str, Engine]) -> Variant:
+def checked_pin(
+    variant: Any, subject: Subject, engines: Mapping[str, Engine]
+) -> Variant:
     """
     Return a pin as a variant.
 
-    Raises ArgumentError for text that is none, and for an engine or a method that
-    there is none of. Users' methods may come later, and a configuration may depend on
-    the problem: these are not looked at.
+    Raises ArgumentError for text that is none, for a variant of its own that a kernel
+    has not, and for an engine or a method that there is none of. A configuration of an
+    engine may depend on the problem: it is not looked at.
     """
     if not isinstance(variant, (str, Variant)):
         raise ArgumentError(f"pin({variant!r}): give a variant or its text")
@@ -139,7 +143,13 @@ def checked_pin(variant: Any, engines: Mapping[str, Engine]) -> Variant:
         pin = Variant.parse(variant) if isinstance(variant, str) else variant
     except ValueError as error:
         raise ArgumentError(f"pin({variant!r}): {error}") from None
-    if pin.engine in ("reference", "user"):
+    if pin.engine == "reference":
+        return pin
+    if subject.axes or pin.engine == "user":
+        own = subject.user.variants()
+        if not matching(pin, own):
+            told = ", ".join(["reference", *map(str, own)])
+            raise ArgumentError(f"pin({str(pin)!r}): {subject.name} has {told}")
         return pin
     if pin.engine not in engines:
         known = ", ".join(["reference", "user", *engines])

@@ -181,10 +181,11 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
         """
         Run one variant only: "cpu/blas_serial", or with its configuration.
 
-        Raises ArgumentError for an engine or method that there is none of; a pinned
-        variant that can't run raises EngineError when the kernel is called.
+        Raises ArgumentError for an engine or method that there is none of, and for a
+        variant of its own that the kernel has not; a pinned variant that can't run
+        raises EngineError when the kernel is called.
         """
-        pin = checked_pin(variant, self._resolver().workshop.engines)
+        pin = checked_pin(variant, self._subject, self._resolver().workshop.engines)
         self._set_pin(pin)
 
     def unpin(self) -> None:

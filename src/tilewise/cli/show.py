@@ -14,7 +14,7 @@ from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.errors import ArgumentError
 from tilewise.model.decision import Decision, DecisionTable, Range
 from tilewise.model.resolution import REFERENCE
-from tilewise.store.stack import open_store
+from tilewise.store.stack import Store, open_store
 
 __all__ = ["show"]
 
@@ -38,7 +38,8 @@ def show(
     debug: Debug = False,
 ) -> None:
     """List the decided regions with winner, speed-up, age and provenance."""
-    tables = [t for t in open_store().tables() if kernel in ("", t.kernel_name)]
+    store = open_store()
+    tables = [t for t in store.tables() if kernel in ("", t.kernel_name)]
     if kernel and not tables:
         raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}")
     if script:
@@ -49,14 +50,26 @@ def show(
     if plot is not None:
         from tilewise.cli.plots import draw
 
-        store = open_store()
         rows = {t.key: {row.point for row in store.rows(t.key)} for t in tables}
         draw(tables, plot, at, rows)
         print(f"wrote {plot}", file=sys.stderr)
     if as_json:
         printed([row for table in tables for row in rows_of(table)])
     elif plot is None:
-        print("\n\n".join(map(told, tables)) or "nothing is decided yet")
+        named = named_text(store) if not kernel else ""
+        parts = [*map(told, tables), named]
+        print("\n\n".join(filter(None, parts)) or "nothing is decided yet")
+
+
+def named_text(store: Store) -> str:
+    """Say what regions callers stated themselves, and how they are read."""
+    names = sorted({table.name for table in store.boxes.every()})
+    if not names:
+        return ""
+    return (
+        f"regions by name, as programs stated them: {', '.join(names)}\n"
+        '  DecisionStore.load_or_create().get_regions("NAME") returns them'
+    )
 
 
 def rows_of(table: DecisionTable) -> list[dict[str, Any]]:

@@ -213,11 +213,15 @@ class Resolver:
                 raise EngineError(f"the pinned {pin} can't run: {found}")
             return Resolution(found, "none", "pinned", problem, final=True)
         refused = []
-        for variant in self.matching(pin, problem) or [pin]:
+        listed = self.matching(pin, problem)
+        for variant in listed or [pin]:
             reason = self.workshop.rejects(variant, problem)
             if reason is None:
                 return Resolution(variant, "none", "pinned", problem, final=True)
             refused.append(reason)
+        if not listed:
+            known = self.matching(replace(pin, config=()), problem)
+            refused.append(f"there is {', '.join(map(str, known)) or 'none'}")
         raise EngineError(f"the pinned {pin} can't run: {'; '.join(refused)}")
 
     def matching(self, pin: Variant, problem: Problem) -> list[Variant]:

@@ -91,6 +91,18 @@ def test_force_measures_all(ran: list[str]) -> None:
     assert {"cpu/blas_serial", "cpu/small", "cpu/packed"} == set(ran)
 
 
+def test_a_forced_process_measures_all_at_its_first_call(
+    ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TILEWISE_TUNE=force takes every figure anew too, and once."""
+    kernel()(*inputs())
+    ran.clear()
+    monkeypatch.setenv("TILEWISE_TUNE", "force")
+    dense = kernel()
+    dense(*inputs()), dense(*inputs())
+    assert ["cpu/blas_serial", "cpu/packed", "cpu/small"] == sorted(ran)
+
+
 def test_figures_of_other_versions_do_not_hold(
     ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def settled(
     resolution = resolver.look(question)
     if resolution.final or resolution.problem is None:
         return resolution, True
+    force = force or mode_of(question) == "force"
     with turn(resolver, resolver.key(resolution.problem), wait_s) as mine:
         resolution = resolver.look(question)  # Another may have decided it by now.
         if not mine or not (force or wants_tuning(question, resolution)):

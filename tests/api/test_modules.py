@@ -50,7 +50,6 @@ def test_a_file_that_hides_another_module_is_refused(tmp_path: Path, name: str) 
     [
         ("1 / 0", r"ZeroDivisionError\('division by zero'\)"),
         ("import nowhere_at_all", "No module named 'nowhere_at_all'"),
-        ("def", "SyntaxError"),
         ("raise SystemExit(7)", r"SystemExit\(7\)"),
     ],
 )
@@ -65,3 +64,11 @@ def test_a_file_that_is_not_there_is_named() -> None:
     """The error is not Python's."""
     with pytest.raises(ArgumentError, match=r"there is no file nowhere\.py"):
         imported("nowhere.py")
+
+
+def test_a_syntax_error_is_told_by_file_and_line(tmp_path: Path) -> None:
+    """As an editor finds it, with Python's own words."""
+    path = tmp_path / "torn_in_line_2.py"
+    path.write_text("import os\ndef")
+    with pytest.raises(ArgumentError, match=r"torn_in_line_2\.py:2: invalid syntax$"):
+        imported(str(path))

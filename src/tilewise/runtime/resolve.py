@@ -43,7 +43,7 @@ from tilewise.store.warn import warn_once
 
 __all__ = ["Resolver"]
 
-UNTRIED = "not tried", "it could compete, but tuning is off"
+UNTRIED = "not tried", "able to compete, but tuning is off"
 
 
 @dataclass(slots=True)

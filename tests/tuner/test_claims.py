@@ -128,9 +128,9 @@ import os, pathlib, sys
 from tilewise.tuner.claims import claim
 with claim(pathlib.Path(sys.argv[1]), "sweep") as mine:
     if not os.fork():
+        print(mine, flush=True)
         sys.stdin.read()
         os._exit(0)
-print(mine, flush=True)
 os._exit(0)
 """
     process = subprocess.Popen(

@@ -25,6 +25,7 @@ from benchmarks.record import append
 from tilewise import tuned_kernel
 from tilewise.device import chosen
 from tilewise.device.emulator.device import EmulatedDevice
+from tilewise.engines.gpu import launch
 from tilewise.runtime.once import resolver
 from tilewise.runtime.question import ask
 
@@ -82,6 +83,7 @@ def main() -> None:
     idle = Idle()
     chosen.gpus = lambda: (object(),)  # type: ignore[assignment]
     chosen._gpu = lambda: idle  # type: ignore[assignment]
+    launch.check_first_use = lambda *given: None  # An idle device computes nothing.
     stream = types.SimpleNamespace(ptr=0)
     module: Any = types.ModuleType("cupy")
     module.cuda = types.SimpleNamespace(get_current_stream=lambda: stream)

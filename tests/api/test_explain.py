@@ -186,3 +186,11 @@ def test_a_changed_variant_says_that_it_did_not_race() -> None:
     told = dense.explain(*inputs())
     assert ("cpu/small", "none") == (str(told.variant), told.grade)
     assert "user/own did not race, or changed since" in told.reason
+
+
+def test_names_the_kinds_of_numbers() -> None:
+    """Decisions for ints and for floats can be told apart."""
+    kernel = tuned_kernel(lambda x, w, scale: (x @ w) * scale, tune="off", name="s")
+    x = np.ones((4, 4), "f4")
+    for number, kind in ((2.0, "float"), (2, "int"), (np.float32(2), "float32")):
+        assert f"scale {kind}; host" in str(kernel.explain(x, x, number))

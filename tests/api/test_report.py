@@ -76,3 +76,11 @@ def test_a_process_that_may_not_tune_keeps_no_totals(
     kept = resolver().store_of().totals.every()
     assert 1 == kernel.stats.compiles
     assert "of a quiet run" not in [r.kernel for r in kept]
+
+
+def test_a_wrong_setting_is_not_told_again_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An interpreter that ends with a setting that cannot be raises nothing more."""
+    monkeypatch.setenv("TILEWISE_TUNE", "of")
+    assert tell([]) is None

@@ -155,3 +155,9 @@ def test_calls_with_numbers_are_served_by_what_was_tuned_by_shapes() -> None:
     explained = gauss.explain(x, w, 0.5, 2.0)
     gauss(x, w, 0.5, 2.0)
     assert ("measured", before) == (explained.grade, gauss.stats.tunings)
+
+
+def test_a_signature_names_no_other_axis_in_its_result() -> None:
+    """A misspelt axis of the result is refused like one of an operand."""
+    with pytest.raises(ArgumentError, match="has axes other than m, n, k and 1"):
+        parse_signature("(m,k),(k,n)->(m,q)", ("x", "w"))

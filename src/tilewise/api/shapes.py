@@ -42,7 +42,7 @@ def parse_signature(text: str, parameters: Sequence[str]) -> tuple[Axes, ...]:
     Raises ArgumentError when the text is not "(m,k),(k,n),...->(m,n)" or its
     operands are not as many as the parameters.
     """
-    match = re.fullmatch(r"((?:\([\w,]*\),?)+)->\([\w,]*\)", text.replace(" ", ""))
+    match = re.fullmatch(r"((?:\([\w,]*\),?)+)->\(([\w,]*)\)", text.replace(" ", ""))
     if match is None:
         raise ArgumentError(f"signature={text!r} is not like (m,k),(k,n),(n)->(m,n)")
     groups = re.findall(r"\(([\w,]*)\)", match.group(1))
@@ -52,7 +52,8 @@ def parse_signature(text: str, parameters: Sequence[str]) -> tuple[Axes, ...]:
             f"signature={text!r} has {len(axes)} operands, the function "
             f"{len(parameters)} parameters: {', '.join(parameters)}"
         )
-    unknown = {a for group in axes for a in group} - {"m", "n", "k", "1"}
+    named = {a for group in axes for a in group} | set(match.group(2).split(","))
+    unknown = named - {"m", "n", "k", "1", ""}
     if unknown:
         raise ArgumentError(f"signature={text!r} has axes other than m, n, k and 1")
     return axes

@@ -29,9 +29,11 @@ def tell(kernels: Iterable[TunedKernel[Any, Any]]) -> None:
     Never raises: an interpreter that ends has nobody to tell. A forked child is not
     counted, since it has its parent's counts too, nor is what TILEWISE_TUNE=off ran.
     """
-    if os.getpid() != PID or current().tune == "off":
+    if os.getpid() != PID:
         return
     try:
+        if current().tune == "off":
+            return
         told = [(k._subject.name, k.stats) for k in kernels]
         worth = [(name, stats) for name, stats in told if is_worth(stats)]
         if worth:

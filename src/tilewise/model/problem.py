@@ -80,11 +80,15 @@ class Problem:
     def label(self) -> str:
         """The combination that one decision table is for, in words."""
         names = (self.spec.x, self.spec.w, *self.spec.operands)
-        arrays = (f"{o.name} {f.told}" for o, f in zip(names, self.forms, strict=True))
+        arrays = [f"{o.name} {f.told}" for o, f in zip(names, self.forms, strict=True)]
+        numbers = [
+            f"{' '.join(name for name, _ in scalar.places)} {scalar.dtype}"
+            for scalar in self.spec.scalars
+        ]
         bound = f", bound {self.constants}" if self.constants else ""
         loose = f", tolerance {self.tolerance}" if self.tolerance else ""
         where = f"{self.residency}, {self.precision}{bound}{loose}"
-        return f"{', '.join(arrays)}; {where}"
+        return f"{', '.join(arrays + numbers)}; {where}"
 
     @property
     def table(self) -> str:

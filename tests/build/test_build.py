@@ -116,3 +116,11 @@ def test_a_build_that_failed_is_tried_again() -> None:
     with pytest.raises(EngineError, match="once"):
         prepare(made, A)
     assert "build" == prepare(made, A).origin
+
+
+def test_nothing_waits_for_an_artifact_that_is_there() -> None:
+    """A hit makes no gate, and a build takes its own away."""
+    made, _ = workshop(lambda variant: None)
+    prepare(made, A)
+    prepare(made, A)
+    assert {} == made.gates

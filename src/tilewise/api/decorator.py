@@ -37,14 +37,13 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
     Decorate a NumPy function so that the fastest verified variant serves each call.
 
     `signature` is NumPy's gufunc notation, "(m,k),(k,n),(n),()->(m,n)", where () is
-    a number; `engines` limits the engines; `tune` is "auto" (measure what is
-    undecided) or "off";
-    `precision` is "strict", "tf32" or "fast"; `tolerance` replaces the error bound
-    (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool); `name`
-    is how the kernel is listed; `budget_s` bounds the measuring of one problem, in
-    seconds (None: 1 s, or what 24 calls take up to 10 s); `sizes` are those that
-    `tune()` and `tilewise retune` measure where none
-    are given or decided: tuples in the order of (m, n, k) or of the axes, or mappings.
+    a number; `engines` limits the engines; `tune` is "auto" (measure what is undecided)
+    or "off"; `precision` is "strict", "tf32" or "fast"; `tolerance` replaces the error
+    bound (a number, a pair (rtol, atol) or a callable(actual, expected) -> bool);
+    `name` is how the kernel is listed; `budget_s` bounds the measuring of one problem,
+    in seconds (None: 1 s, or what 24 calls take up to 10 s); `sizes` are those that
+    `tune()` and `tilewise retune` measure where none are given or decided: tuples in
+    the order of (m, n, k) or of the axes, or mappings.
 
     `axes` makes any function a kernel: it maps names to functions of the arguments
     that return the sizes by which variants are chosen. The function is never traced;

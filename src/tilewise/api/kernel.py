@@ -24,10 +24,8 @@ from tilewise.model.standin import Standin, store
 from tilewise.model.variant import Variant
 from tilewise.runtime.dispatch import Dispatcher, Entry, python_key
 from tilewise.runtime.load import entry_for
-from tilewise.runtime.mode import is_passing
 from tilewise.runtime.question import Options, Subject, ask
 from tilewise.runtime.resolve import Resolver
-from tilewise.runtime.settle import PATIENT_S, settled
 from tilewise.runtime.tally import Tally
 
 if TYPE_CHECKING:  # What a call does not need is imported when it is asked for.
@@ -251,13 +249,7 @@ class TunedKernel(OwnVariants, Serving, Generic[P, R]):
     def _bound_entry(self, args: tuple[Any, ...], constants: tuple[int, ...]) -> Entry:
         """Resolve a bound call."""
         question = replace(ask(self._subject, args, constants), bound=True)
-        resolver = self._resolver()
-        entry, lasting = entry_for(resolver, question, self._pin, self._tally)
-        if lasting or is_passing():
-            return entry
-        # Another thread or process measures; what is bound should last.
-        settled(resolver, question, self._tally, wait_s=PATIENT_S)
-        return entry_for(resolver, question, self._pin, self._tally)[0]
+        return entry_for(self._resolver(), question, self._pin, self._tally)[0]
 
     def forget(self) -> None:
         """Drop what this kernel remembers in memory; the next call traces again."""

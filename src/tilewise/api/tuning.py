@@ -86,8 +86,8 @@ class Tuning:
             question = question_at(self.subject, args, point, self.made)
             self.show.begin("x".join(map(str, point.values())))
             resolution, _ = settled(
-                self.resolver, question, self.tally, force=self.force,
-                budget_s=self.budget_s, wait_s=PATIENT_S,
+                self.resolver, question, self.resolver.look(question), self.tally,
+                force=self.force, budget_s=self.budget_s, wait_s=PATIENT_S,
             )  # fmt: skip
             self.resolutions.append(resolution)
             self.show.end(resolution)

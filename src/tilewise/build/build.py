@@ -127,15 +127,15 @@ class Workshop:
         key = shipped_key(parts, target)
         # Two specs may share an artifact; what Python does around it differs.
         place = (key, problem.spec.digest, problem.table)
-        with self.lock:
-            gate = self.gates.setdefault(key, threading.RLock())
         if known := self.known(place, counts):
             return known
+        with self.lock:
+            gate = self.gates.setdefault(key, threading.RLock())
         with gate:
-            if known := self.known(place, counts):
-                return known
             try:
-                made = self.fetched(variant, problem, parts, counts)
+                if known := self.known(place, counts):
+                    return known
+                made = self.fetched(variant, problem, target, parts, key, counts)
                 with self.lock:
                     self.loaded[place] = made
                 return made
@@ -156,13 +156,13 @@ class Workshop:
         self,
         variant: Variant,
         problem: Problem,
+        target: Target,
         parts: tuple[tuple[str, str], ...],
+        shipped: str,
         counts: Counts,
     ) -> Prepared:
         """Load from the store what is there and loads; build it otherwise."""
-        engine = self.engines[variant.engine]
-        target = self.target_of(variant.engine, problem.device)
-        shipped, missing = shipped_key(parts, target), None
+        engine, missing = self.engines[variant.engine], None
         try:
             key = artifact_key(parts, target, engine.toolchain)
         except EngineError as error:  # No compiler here: what was shipped may serve.

@@ -35,12 +35,14 @@ def resolved(
     """
     Return what a call runs, measuring first what is undecided, and whether it lasts.
 
-    It does not where another is measuring: the next call asks again.
+    It does not where another is measuring: the next call asks again. What is bound
+    waits instead, since it asks once.
     """
-    resolution = resolver.look(question, pin)
-    if not wants_tuning(question, resolution):
-        return resolution, True
-    return settled(resolver, question, tally)
+    found = resolver.look(question, pin)
+    if not wants_tuning(question, found):
+        return found, True
+    wait_s = PATIENT_S if question.bound else 0.0
+    return settled(resolver, question, found, tally, wait_s=wait_s)
 
 
 def wants_tuning(question: Question, resolution: Resolution) -> bool:
@@ -53,6 +55,7 @@ def wants_tuning(question: Question, resolution: Resolution) -> bool:
 def settled(
     resolver: Resolver,
     question: Question,
+    found: Resolution,
     tally: Tally,
     *,
     force: bool = False,
@@ -62,14 +65,13 @@ def settled(
     """
     Measure a question unless it is decided; return what is decided then.
 
-    The second value says whether it was this one's turn within `wait_s` seconds. What
-    it cost is counted.
+    `found` is what a look gave. The second value says whether it was this one's turn
+    within `wait_s` seconds. What it cost is counted.
     """
-    resolution = resolver.look(question)
-    if resolution.final or resolution.problem is None:
-        return resolution, True
+    if found.final or found.problem is None:
+        return found, True
     force = force or mode_of(question) == "force"
-    with turn(resolver, resolver.key(resolution.problem), wait_s) as mine:
+    with turn(resolver, resolver.key(found.problem), wait_s) as mine:
         resolution = resolver.look(question)  # Another may have decided it by now.
         if not mine or not (force or wants_tuning(question, resolution)):
             return resolution, mine

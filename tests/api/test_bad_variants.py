@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from tests.api.test_axes_kernel import ARGS, fast, fresh, joint, make_inputs, statuses
+from tilewise import tuned_kernel
+from tilewise.tuner import isolate
 
 
 def raiser(x: Any, y: Any, bins: int) -> Any:
@@ -72,8 +74,6 @@ def test_a_bad_variant_is_rejected_with_its_reason(variant: Any) -> None:
 
 def test_an_endless_variant_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that runs past its time is ended."""
-    from tilewise.tuner import isolate
-
     monkeypatch.setattr(isolate, "LIMITS", isolate.Limits(seconds=0.3))
     kernel = fresh()
 
@@ -83,7 +83,8 @@ def test_an_endless_variant_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None
             pass
 
     np.testing.assert_array_equal(kernel(*ARGS), joint(*ARGS))
-    assert "failed: ran past 0.3 s" == statuses(kernel, *ARGS)["user/endless"]
+    told = statuses(kernel, *ARGS)["user/endless"]
+    assert "failed: ran past 0.3 s, the most that any gets" == told
 
 
 def test_a_winner_that_raises_gives_way_to_the_function() -> None:
@@ -104,6 +105,82 @@ def test_a_winner_that_raises_gives_way_to_the_function() -> None:
     finally:
         del os.environ["TEST_FICKLE"]
     np.testing.assert_array_equal(broken[0], joint(*ARGS))
+
+
+def test_one_that_exits_here_is_rejected() -> None:
+    """sys.exit() in a variant or its valid= does not end the program that calls."""
+    kernel = fresh()
+
+    @kernel.variant(isolated=False)
+    def exits(x: Any, y: Any, bins: int) -> Any:
+        sys.exit(3)
+
+    @kernel.variant(isolated=False, valid=lambda n_samples: sys.exit(4))
+    def refuses(x: Any, y: Any, bins: int) -> Any:
+        return fast(x, y, bins)
+
+    np.testing.assert_array_equal(kernel(*ARGS), joint(*ARGS))
+    told = statuses(kernel, *ARGS)
+    assert "failed: exits with code 3" == told["user/exits"]
+    assert told["user/refuses"].startswith("rejected: valid= raises SystemExit for")
+
+
+def test_a_winner_that_exits_gives_way_to_the_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call survives a variant that exits in it, too."""
+    kernel = fresh()
+
+    @kernel.variant(isolated=False)
+    def fickle(x: Any, y: Any, bins: int) -> Any:
+        if "TEST_FICKLE" in os.environ:
+            sys.exit(3)
+        return fast(x, y, bins)
+
+    kernel(*ARGS)
+    monkeypatch.setenv("TEST_FICKLE", "1")
+    with pytest.warns(RuntimeWarning, match="raises SystemExit: 3"):
+        np.testing.assert_array_equal(kernel(*ARGS), joint(*ARGS))
+
+
+def test_ctrl_c_in_a_variant_here_ends_the_call() -> None:
+    """It is the user's wish, not the variant's fault."""
+    kernel = fresh()
+
+    @kernel.variant(isolated=False)
+    def interrupted(x: Any, y: Any, bins: int) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kernel(*ARGS)
+
+
+def test_a_variant_that_calls_a_kernel_forks_one_worker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a worker nothing is tuned: the inner kernel runs its own function there."""
+    outer, forked = fresh(), isolate.forked
+
+    @tuned_kernel(axes={"size": lambda x: x.size}, budget_s=0.05)
+    def inner(x: Any, y: Any, bins: int) -> Any:
+        return joint(x, y, bins)
+
+    inner.variant(fast)
+
+    def counted() -> int:
+        with (tmp_path / "forks").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return forked()
+
+    @outer.variant
+    def nested(x: Any, y: Any, bins: int) -> Any:
+        return inner(x, y, bins)
+
+    monkeypatch.setattr(isolate, "forked", counted)
+    np.testing.assert_array_equal(outer(*ARGS), joint(*ARGS))
+    assert f"{os.getpid()}\n" == (tmp_path / "forks").read_text()
+    assert statuses(outer, *ARGS)["user/nested"].startswith("measured")
+    assert "none" == inner.explain(*ARGS).grade
 
 
 OPENMP = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
@@ -191,6 +192,26 @@ def test_an_axes_kernel_is_swept_over_its_axes() -> None:
     (one,) = swept(total, {"size": (1, 4096)}).sweeps
     assert one.points >= 5
     assert "measured" == total.explain(np.ones(77)).grade
+
+
+def test_slow_variants_do_not_overrun_a_budget() -> None:
+    """Verifying twenty of them at the first points alone would take seconds."""
+
+    @tuned_kernel(
+        axes={"size": lambda x: x.size},
+        make_inputs=lambda size: np.arange(size, dtype="f8"),
+    )
+    def total(x: Any) -> Any:
+        return x.sum()
+
+    @total.variant(isolated=False, way=list(range(20)))
+    def slow(x: Any, *, way: int) -> Any:
+        time.sleep(0.05)
+        return x.sum()
+
+    (one,) = total.tune(ranges={"size": (1, 64)}, budget_s=0.3).sweeps
+    assert "budget" == one.ended
+    assert one.measured_s < 0.9
 
 
 def test_where_nobody_competes_the_report_says_why() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.tuner import contestants as c
 from tilewise.model.resolution import REFERENCE
+from tilewise.tuner.clock import WALL
 from tilewise.tuner.contest import filling
 from tilewise.tuner.examine import examine
 from tilewise.tuner.isolate import Limits
@@ -66,3 +68,15 @@ def test_a_worker_keeps_the_rules() -> None:
     with ExitStack() as closing:
         found = examine(c.case(), [entry], rules, Limits(), closing, 1.0)
         assert 0 < found.samplers[entry.variant](4)
+
+
+def test_who_is_not_verified_in_time_is_not_tried() -> None:
+    """What is left of a sweep bounds verifying, too; the reference is always there."""
+    clock = replace(WALL, read=iter(range(0, 10**9, 10**8)).__next__)
+    field = [filling(c.case()), c.entry(c.lazy), c.entry(c.right)]
+    with ExitStack() as closing:
+        found = examine(
+            c.case(), field, Rules(clock=clock), Limits(total_s=0.15), closing, 1.0
+        )
+    told = [found.verdicts[one.variant].status for one in field]
+    assert ["right", "right", "not tried"] == told

@@ -28,7 +28,7 @@ REASONS = {
     c.exiter: "exits with code 3",
     c.quitter: "exits with code 4",
     c.aborter: "is killed by SIGABRT",
-    c.looper: "ran past 1 s",
+    c.looper: "ran past 1 s, the most that any gets",
     c.interrupter: "raises KeyboardInterrupt: ",
 }
 

@@ -11,7 +11,9 @@ from tests.tuner.landscape import BLAS, SMALL, TALL, Landscape, plane
 from tests.tuner.simulated import Machine
 from tilewise.model.decision import Decision
 from tilewise.model.resolution import REFERENCE
-from tilewise.tuner.sweep import Axis, Sweep, sweep
+from tilewise.model.variant import Variant
+from tilewise.tuner.contest import Contestant
+from tilewise.tuner.sweep import Axis, Sweep, Sweeper, sweep
 
 AXES = [Axis(name, 1, 4096) for name in "mnk"]
 ROWS = [Axis("m", 1, 4096)]
@@ -165,3 +167,38 @@ def test_a_problem_that_would_overrun_the_budget_is_left_out() -> None:
     assert found.measured_s <= 10
     assert any(d.covers((("m", 4096), ("n", 4096), ("k", 4096)))
                for d in found.decisions)  # fmt: skip
+
+
+def test_the_last_race_ends_with_the_budget() -> None:
+    """A point is given its share of the budget, or what is left of that."""
+    land = Landscape(Machine(3), line)
+    state = Sweeper(
+        land.pose, tuple(ROWS), 60, land.machine.clock, np.random.default_rng(0), {},
+        {}, lambda decision: None,
+    )  # fmt: skip
+    assert 0.5 == state.share_s()
+    state.spent_s = 59.75
+    assert 0.25 == state.share_s()
+
+
+def test_one_that_fails_everywhere_is_tried_twice() -> None:
+    """A variant that hangs must not cost its limit at each point of a sweep."""
+    runs = []
+
+    def pose(point):
+        def hangs(*args):
+            runs.append(point)
+            raise ValueError("no such tile")
+
+        case, contestants, rejected = land.pose(point)
+        return (
+            case,
+            [*contestants, Contestant(Variant("test", "hangs"), hangs)],
+            rejected,
+        )
+
+    land = Landscape(Machine(3), line)
+    found = sweep(pose, ROWS, 20, clock=land.machine.clock)
+    reasons = [one.candidates[-1].reason for one in found.points]
+    assert 2 == len(set(runs))
+    assert "failed before: raises ValueError: no such tile" in reasons[2]

@@ -140,11 +140,11 @@ class OwnVariants:
 
         On the host it is verified and timed in a worker process, so that one that
         crashes, exits or hangs is rejected with the reason; `isolated=False` measures
-        it in this process, which one that uses a GPU on host arrays needs. A worker
-        compiles anew what numba does not keep (`cache=True`).
+        it here, which one that uses a GPU on host arrays needs. A worker has 20 budgets
+        (2 to 60 s) to compile and answer, and tunes no kernels that a variant calls.
 
-        May be used at any time and in any module; calls after it race it. Returns the
-        function unchanged. Raises ArgumentError saying what is allowed.
+        May be used at any time; calls after it race it. Returns the function unchanged.
+        Raises ArgumentError saying what is allowed.
         """
 
         def add(given: Any) -> Any:

@@ -60,7 +60,7 @@ class UserMethod:
         told = ", ".join(f"{name}={value}" for name, value in given.items())
         try:
             return None if self.valid(**given) else f"valid= says no for {told}"
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return f"valid= raises {type(error).__name__} for {told}: {error}"
 
 

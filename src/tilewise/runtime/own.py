@@ -107,7 +107,7 @@ def own_call(
     def call(*args: Any) -> Any:
         try:
             return bare(*args, *rest)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told = f"{variant} raises {type(error).__name__}: {error}"
             raise EngineError(told[:500]) from error
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import math
 import os
 import select
 import signal
@@ -17,10 +18,19 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["LIMITS", "Answers", "Limits", "Lost", "Worker"]
+__all__ = [
+    "LIMITS",
+    "Answers",
+    "Limits",
+    "Lost",
+    "Relay",
+    "Worker",
+    "bounded",
+    "ending_of",
+]
 
 Answers = Mapping[str, Callable[..., Any]]
 """What a worker does, by the first word that it is sent; values must be JSON."""
@@ -37,16 +47,37 @@ class Lost(Exception):
 @dataclass(frozen=True, slots=True)
 class Limits:
     """
-    What one answer may take: seconds, and bytes on top of what is in use.
+    What one answer may take: seconds, `why` so many, and bytes on top of those in use.
 
-    The first answer compiles: numba took 20 s for a parallel loop on a loaded host.
+    `total_s` is what verifying all contestants may take: who is not reached by then is
+    not tried.
     """
 
     seconds: float = 60.0
     bytes: int = 4 << 30
+    total_s: float = math.inf
+    why: str = "the most that any gets"
 
 
 LIMITS = Limits()
+
+LEAST_S, BUDGETS, CALLS = 2.0, 20, 100
+"""An answer may take 20 budgets or 100 of the reference's calls, and at least 2 s: the
+first compiles (numba took 20 s for a parallel loop on a loaded host), the longest runs
+all trials, and who takes more than that is no winner."""
+
+
+def bounded(limits: Limits, budget_s: float, call_s: float) -> Limits:
+    """Return limits for a race of a budget, where the reference takes `call_s`."""
+    seconds, why = max(
+        (LEAST_S, "the least that any gets"),
+        (BUDGETS * budget_s, f"{BUDGETS} times the budget"),
+        (CALLS * call_s, f"{CALLS} calls of the reference"),
+    )
+    most = min(limits.seconds, max(LEAST_S, limits.total_s))
+    if seconds > most:
+        return replace(limits, seconds=most)
+    return replace(limits, seconds=seconds, why=why)
 
 
 class Worker:
@@ -56,6 +87,7 @@ class Worker:
         if not hasattr(os, "fork"):
             raise Lost("cannot be isolated: this system has no os.fork")
         self.limits, self.ended = limits, ""
+        self.late = f"ran past {limits.seconds:.3g} s, {limits.why}"
         with ExitStack() as undoing:
             try:
                 theirs, self.sending = opened(undoing)
@@ -101,7 +133,7 @@ class Worker:
         while not text.endswith(b"\n"):
             left = max(0.0, end - time.monotonic())
             if not waiting.poll(left * 1000):
-                self.close(f"ran past {self.limits.seconds:g} s")
+                self.close(self.late)
                 return b""
             part = os.read(self.receiving, 1 << 16)
             if not part:
@@ -118,8 +150,46 @@ class Worker:
             os.close(self.sending)
             _, status = os.waitpid(self.pid, 0)
             os.close(self.receiving)
-            self.ended = reason or ending(status)
+            alarmed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+            self.ended = reason or (self.late if alarmed else ending(status))
         return self.ended
+
+
+class Relay:
+    """
+    Workers one after the other: where one is lost, a new one serves the rest.
+
+    Whose answer loses a worker that has served others may not be to blame: it has one
+    more try, in the new one. One that ran past its time has none.
+    """
+
+    def __init__(self, answers: Answers, limits: Limits = LIMITS) -> None:
+        self.answers, self.limits = answers, limits
+        self.worker: Worker | None = None
+        self.served: set[int] = set()
+        self.spared: set[int] = set()
+
+    def ask(self, word: str, who: int, *rest: object) -> Any:
+        """Ask for one of those served; raises Lost with the reason."""
+        worker = self.worker
+        if worker is None or worker.ended:
+            worker = self.worker = Worker(self.answers, self.limits)
+        self.served.add(who)
+        try:
+            return worker.ask(word, who, *rest)
+        except Lost:
+            if not worker.ended:
+                raise
+            alone, self.served = self.served == {who}, set()
+            if alone or worker.ended == worker.late or who in self.spared:
+                raise
+        self.spared.add(who)
+        return self.ask(word, who, *rest)
+
+    def close(self) -> None:
+        """End the worker that is left."""
+        if self.worker is not None:
+            self.worker.close("was stopped")
 
 
 def opened(undoing: ExitStack) -> tuple[int, int]:
@@ -167,15 +237,26 @@ def answer(step: Callable[..., Any], words: list[str]) -> tuple[str, Any]:
     """Take one step; whatever it raises, sys.exit and Ctrl-C too, is the answer."""
     try:
         return "value", step(*words)
-    except SystemExit as error:
-        return "raised", f"exits with code {error.code}"
     except BaseException as error:
-        return "raised", f"raises {type(error).__name__}: {error}"[:500]
+        return "raised", ending_of(error)
+
+
+def ending_of(error: BaseException) -> str:
+    """Say in words what a contestant raised."""
+    if isinstance(error, SystemExit):
+        return f"exits with code {error.code}"
+    return f"raises {type(error).__name__}: {error}"[:500]
 
 
 def settle(limits: Limits) -> None:
-    """Make a fork a worker: the terminal's Ctrl-C is the parent's, memory is capped."""
+    """
+    Make a fork a worker: the terminal's Ctrl-C is the parent's, memory is capped.
+
+    Nothing is tuned in it: a kernel that a contestant calls runs what is decided for
+    it, or its own function, and forks no workers of its own.
+    """
     os.setpgid(0, 0)
+    os.environ["TILEWISE_TUNE"] = "off"
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.disable()

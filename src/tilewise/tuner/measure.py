@@ -26,7 +26,7 @@ from tilewise.tuner.bench import placed
 from tilewise.tuner.clock import WALL, Clock
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.inputs import Guarded, guarded, is_plain
-from tilewise.tuner.isolate import Lost
+from tilewise.tuner.isolate import Lost, ending_of
 from tilewise.tuner.rule import Standing, standing
 from tilewise.tuner.stats import median_interval
 from tilewise.tuner.watch import tell
@@ -375,8 +375,8 @@ class Race:
         except Lost as lost:
             self.fail(lane, str(lost))
             return None
-        except Exception as error:
-            self.fail(lane, f"raises {type(error).__name__}: {error}"[:500])
+        except (Exception, SystemExit) as error:
+            self.fail(lane, ending_of(error))
             return None
         if possible(taken):
             lane.refused = 0

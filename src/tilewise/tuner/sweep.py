@@ -8,6 +8,7 @@ to probe, at the budget, or at Ctrl-C; it returns what there is.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -23,6 +24,7 @@ from tilewise.tuner.clock import WALL, Clock
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.forecast import Axis, Forecast, Measured
 from tilewise.tuner.inputs import Array
+from tilewise.tuner.isolate import LIMITS
 from tilewise.tuner.planner import decide
 from tilewise.tuner.regions import Leaf, opened
 from tilewise.tuner.rule import TIE
@@ -103,21 +105,27 @@ class Sweeper:
             self.skipped.add(point)
             return
         case, contestants, rejected = posed
-        far = self.hopeless(point)
+        far = self.hopeless(point) | self.lost()
         racing = [c for c in contestants if c.variant not in far]
         left = [far[c.variant] for c in contestants if c.variant in far]
-        begun = self.clock.read()
+        begun, options = self.clock.read(), {"limits": LIMITS} | self.options
+        options["limits"] = replace(options["limits"], total_s=self.left_s)
         self.done[point] = decide(
             case, racing, (*left, *rejected), None, self.share_s(),
             clock=self.clock, random=self.random,
-            known=self.known.get(point, ()), **self.options,
+            known=self.known.get(point, ()), **options,
         )  # fmt: skip
         self.spent_s += (self.clock.read() - begun) * 1e-9
         self.progress(self.done[point])
 
     def share_s(self) -> float:
-        """Return one point's share of the budget."""
-        return min(POINT_S, self.budget_s / POINTS)
+        """Return one point's share of the budget, or what is left of it."""
+        return min(POINT_S, self.budget_s / POINTS, self.left_s)
+
+    @property
+    def left_s(self) -> float:
+        """What is left of the budget."""
+        return max(0.0, self.budget_s - self.spent_s)
 
     def affords(self, point: Point) -> bool:
         """Say whether a point is likely to be verified and measured in the budget."""
@@ -125,7 +133,7 @@ class Sweeper:
             return True
         sizes = np.array([[size for _, size in point]])
         times = Forecast(self.measured()).times(sizes)[0]
-        return CALLS * math.exp(times.min()) * 1e-6 <= self.budget_s - self.spent_s
+        return CALLS * math.exp(times.min()) * 1e-6 <= self.left_s
 
     def hopeless(self, point: Point) -> dict[Variant, Candidate]:
         """Return the variants that were far behind at all points around a new one."""
@@ -143,6 +151,18 @@ class Sweeper:
                 reason = f"at least {seen.min():.1f}x slower at the points around"
                 found[variant] = Candidate(variant, "not tried", reason)
         return found
+
+    def lost(self) -> dict[Variant, Candidate]:
+        """Return the variants that failed at two points or more and served at none."""
+        tried: dict[Variant, list[Candidate]] = defaultdict(list)
+        for one in (one for done in self.done.values() for one in done.candidates):
+            if one.status not in ("rejected", "not tried"):
+                tried[one.variant].append(one)
+        return {
+            variant: Candidate(variant, "not tried", f"failed before: {seen[0].reason}")
+            for variant, seen in tried.items()
+            if len(seen) > 1 and all(one.status == "failed" for one in seen)
+        }
 
     def measured(self) -> Measured:
         """Gather what is measured."""

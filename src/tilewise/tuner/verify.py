@@ -16,6 +16,7 @@ import numpy as np
 from tilewise.tuner.contest import Case, Run
 from tilewise.tuner.expect import Expected, Fault, expect
 from tilewise.tuner.inputs import Guarded, guarded, is_plain, makers
+from tilewise.tuner.isolate import ending_of
 from tilewise.tuner.returned import Returned, is_lent, returned
 
 __all__ = ["GUARDS", "Exam", "Trial", "Verdict", "prepare", "verify"]
@@ -134,8 +135,8 @@ def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict
         try:
             with np.errstate(all="ignore"):
                 sittings.append(seated(run, case, trial.args, poison))
-        except Exception as raised:
-            return Verdict("failed", f"raises {type(raised).__name__}: {raised}"[:500])
+        except (Exception, SystemExit) as raised:
+            return Verdict("failed", ending_of(raised))
         for guard in RETURNING if not case.fills else GUARDS:
             reason = guard(sittings)
             if reason:

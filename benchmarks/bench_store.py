@@ -30,7 +30,7 @@ ROUNDS = 15
 
 def key(kernel: int) -> TableKey:
     """Return the key of a kernel's table."""
-    return TableKey("cpu_bench", f"kernel-{kernel}", "table", "x (m,k) float32")
+    return TableKey("cpu_bench", f"kernel-{kernel}", "table", "host", "float32")
 
 
 def decision(number: int) -> Decision:

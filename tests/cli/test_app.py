@@ -225,8 +225,12 @@ def test_stored_winners_are_checked(project: Path) -> None:
         done.returncode,
         told["checked"][0]["point"],
     )
-    wrong = tilewise(project, "tune", "mine", "--check", "--shapes", "8x8x8")
-    assert (2, True) == (wrong.returncode, "give no sizes" in wrong.stderr)
+    for words in (("--shapes", "8x8x8"), ("--dtype", "float64")):
+        wrong = tilewise(project, "tune", "mine", "--check", *words)
+        assert (2, True) == (
+            wrong.returncode,
+            "give no sizes nor dtype" in wrong.stderr,
+        )
 
 
 def test_a_method_is_tuned_by_its_class(project: Path) -> None:

@@ -68,7 +68,7 @@ def table(place: str = "mine:dense") -> DecisionTable:
     point = (("m", 8), ("n", 6), ("k", 4))
     made = Decision(cell(point), REFERENCE, point, (), made_utc="2026-01-01T00:00:00")
     far = replace(made, point=(("m", 1), ("n", 1), ("k", 1)), origin="extrapolated")
-    key = TableKey("cpu_x_2t_no-gpu", "digest", "t", "x (m,k) float64; device, strict")
+    key = TableKey("cpu_x_2t_no-gpu", "digest", "t", "device", "float64", "x; told")
     return DecisionTable(key, "dense", (made, far), place)
 
 

@@ -38,7 +38,9 @@ def decision(m: int, k: int, name: str = NAMES[0], **parts: Any) -> Decision:
 
 def table(*decisions: Decision, label: str = LABEL) -> DecisionTable:
     """Return a table of decisions."""
-    return DecisionTable(TableKey("cpu_x", "d", "t", label), "dense", decisions)
+    return DecisionTable(
+        TableKey("cpu_x", "d", "t", "host", "float32", label), "dense", decisions
+    )
 
 
 def many(count: int) -> DecisionTable:

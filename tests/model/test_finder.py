@@ -16,7 +16,7 @@ from tilewise.model.decision import (
 )
 from tilewise.model.variant import Variant
 
-KEY = TableKey("cpu", "kernel", "table")
+KEY = TableKey("cpu", "kernel", "table", "host", "float32")
 
 
 def decision(region: Region, number: int) -> Decision:

@@ -19,7 +19,7 @@ from tilewise.model.variant import Artifact, Variant
 
 __all__ = ["KEY", "artifact", "decision", "is_root", "python", "table", "told"]
 
-KEY = TableKey("cpu_here", "spec-1", "float32")
+KEY = TableKey("cpu_here", "spec-1", "t", "host", "float32")
 NOBODY = 65534
 
 

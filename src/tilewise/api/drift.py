@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tilewise.api.explain_text import sizes_text, wrapped
 from tilewise.api.kernel import TunedKernel
-from tilewise.api.shapes import Made, question_at
+from tilewise.api.shapes import arguments_at, on_device
+from tilewise.model.decision import TableKey
 from tilewise.runtime.drifting import drifted
 from tilewise.runtime.mode import forbidden
-from tilewise.runtime.question import Question
+from tilewise.runtime.question import Question, Subject, ask
 from tilewise.tuner.drift import Drift
 
 __all__ = ["DriftReport", "check_drift"]
@@ -23,7 +25,7 @@ class DriftReport:
     What came of checking a kernel; `str()` is for people.
 
     `unchecked` says in words which tables were left out and why; `repaired` that
-    those who lost were replaced.
+    those who lost were to be replaced: each says whether the store has its successor.
     """
 
     kernel: str
@@ -37,8 +39,10 @@ class DriftReport:
         title = (
             f"{self.kernel}: {len(self.checked)} winners measured again, {lost} lost"
         )
+        replaced = sum(one.written is True for one in self.checked)
         if lost:
-            title += " and were replaced" if self.repaired else ", none was replaced"
+            told = f"{replaced or 'none'} of them replaced"
+            title += " and were replaced" if replaced == lost else f", {told}"
         if self.interrupted:
             title += "; then interrupted"
         lines = [
@@ -67,39 +71,53 @@ class DriftReport:
                     "winner": str(one.decision.variant),
                     "kept": one.kept,
                     "loss": one.loss,
+                    "written": one.written,
                 }
                 for one in self.checked
             ],
         }
 
 
+def question_of(
+    subject: Subject,
+    signature: str | None,
+    sizes: Mapping[str, int],
+    key: TableKey,
+    device: int,
+) -> Question:
+    """Make arguments as a table says, on the GPU of a number where it is for one."""
+    dtype = key.dtype or "float32"
+    args = arguments_at(subject, sizes, dtype, "host", signature)
+    if key.residency == "device":
+        args = tuple(on_device(arg, device) for arg in args)
+    return ask(subject, subject.bind(args, {}))
+
+
 def check_drift(
     kernel: TunedKernel[Any, Any],
-    made: Made,
     *,
+    signature: str | None = None,
     repair: bool = False,
     budget_s: float | None = None,
 ) -> DriftReport:
     """
     Measure a kernel's stored winners again, at the points of their evidence.
 
-    `made` is what arguments are made by. With `repair` those that lost by more than
-    the margin are replaced. Raises SettingError naming what forbids tuning.
+    Arguments are made as each table says, on the device that it is for; `signature`
+    replaces the decorator's. With `repair` those that lost by more than the margin are
+    replaced. Raises SettingError naming what forbids tuning.
     """
     subject, resolver = kernel._subject, kernel._resolver()
     error = forbidden(subject.options.tune)
     if error is not None:
         raise error
-
-    def ask(sizes: Mapping[str, int]) -> Question:
-        return question_at(subject, (), sizes, made)
-
+    made = partial(question_of, subject, signature)
     checked: list[Drift] = []
     unchecked: list[str] = []
     interrupted = False
     try:
         for one in drifted(
-            resolver, ask, subject.name, repair=repair,
+            resolver, made, subject.name, repair=repair,
             budget_s=budget_s or subject.options.budget_s,
         ):  # fmt: skip
             if isinstance(one, str):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from tilewise.api.registry import kernels
 from tilewise.api.shapes import arguments_at, axis_names, on_device
 from tilewise.device.fingerprint import hw_fingerprint, visible_gpus
 from tilewise.errors import ArgumentError
-from tilewise.model.decision import DecisionTable
 from tilewise.runtime.question import Subject
 from tilewise.store.stack import open_store
 
@@ -28,7 +26,6 @@ __all__ = [
     "KernelTuning",
     "RetuneReport",
     "discover",
-    "dtype_of",
     "retune_all",
     "wishes",
 ]
@@ -255,7 +252,7 @@ def wishes(subject: Subject) -> list[Wish]:
     """Return the sizes and dtypes that are decided for a kernel, else those stated."""
     axes = axis_names(subject)
     found = {
-        (decision.point, dtype_of(table)): None
+        (decision.point, table.key.dtype or "float32"): None
         for table in open_store().tables()
         if table.kernel_name == subject.name
         for decision in table.decisions
@@ -263,9 +260,3 @@ def wishes(subject: Subject) -> list[Wish]:
     }
     stored: list[Wish] = [(dict(point), dtype) for point, dtype in found]
     return stored or [(sizes, "float32") for sizes in subject.options.sizes]
-
-
-def dtype_of(table: DecisionTable) -> str:
-    """Return the dtype of a table's first array, by its label."""
-    found = re.search(r"\b(bool|(?:u?int|float|complex)\d+)\b", table.key.label)
-    return found[0] if found else "float32"

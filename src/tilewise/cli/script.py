@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilewise.api.retune import dtype_of
 from tilewise.errors import ArgumentError
-from tilewise.model.decision import DecisionTable
+from tilewise.model.decision import DecisionTable, TableKey
 
 __all__ = ["script_of"]
 
@@ -28,7 +27,7 @@ TUNE = """
 sizes = [
 {sizes}
 ]
-print(kernel.tune(sizes=sizes, dtype={dtype!r}, residency={residency!r}, force=True))
+print(kernel.tune(sizes=sizes, {made}, force=True))
 """
 
 
@@ -50,21 +49,19 @@ def script_of(tables: Sequence[DecisionTable]) -> str:
         )
     parts = [HEAD.format(name=tables[0].kernel_name, hardware=hardware_of(tables))]
     parts.append(KERNEL.format(place=place))
-    combinations: dict[tuple[str, str, str], dict[str, None]] = {}
+    combinations: dict[tuple[str, str], dict[str, None]] = {}
     for table in tables:
-        sizes = combinations.setdefault(combination(table), {})
+        sizes = combinations.setdefault((table.key.label, made_by(table.key)), {})
         sizes |= dict.fromkeys(rows_of(table))
-    for (label, dtype, residency), sizes in combinations.items():
-        named = {"label": label, "dtype": dtype, "residency": residency}
-        parts.append(TUNE.format(sizes="\n".join(sizes), **named))
+    for (label, made), sizes in combinations.items():
+        parts.append(TUNE.format(sizes="\n".join(sizes), label=label, made=made))
     return "".join(parts)
 
 
-def combination(table: DecisionTable) -> tuple[str, str, str]:
-    """Return what a table is for: its label, the dtype and the residency."""
-    label = table.key.label
-    residency = label.rpartition("; ")[2].partition(",")[0]
-    return label, dtype_of(table), residency
+def made_by(key: TableKey) -> str:
+    """Return the options of `tune` that make a table's arguments."""
+    dtype = f"dtype={key.dtype!r}, " if key.dtype else ""
+    return f"{dtype}residency={key.residency!r}"
 
 
 def rows_of(table: DecisionTable) -> Iterable[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tilewise.api.explain import Explanation, TuneReport
-from tilewise.api.shapes import Made, axis_names
+from tilewise.api.shapes import axis_names
 from tilewise.cli.load import Kernel, kernels_of, one_kernel, points_of, ranges_of
 from tilewise.cli.tables import Debug, Json, printed
 from tilewise.errors import ArgumentError
@@ -57,15 +57,15 @@ def tune(
     options: dict[str, Any] = {"dtype": dtype, "residency": residency, "force": force}
     options |= {"budget_s": budget, "progress": True, "signature": signature}
     if check or repair:
-        if shapes or ranges or force:
+        if shapes or ranges or force or (dtype, residency) != ("float32", "host"):
             raise ArgumentError(
-                "--check and --repair take what is stored: give no sizes"
+                "--check and --repair take what is stored: give no sizes nor dtype"
             )
-        made = (dtype, residency, signature)
-        checked(kernels_of(kernel), made, repair, budget, as_json)
-        return
-    wanted = [(found, sizes_for(found, shapes, ranges)) for found in kernels_of(kernel)]
-    measured(wanted, options, as_json)
+        made = {"signature": signature, "repair": repair, "budget_s": budget}
+        checked(kernels_of(kernel), as_json, **made)
+    else:
+        found = [(one, sizes_for(one, shapes, ranges)) for one in kernels_of(kernel)]
+        measured(found, options, as_json)
 
 
 def measured(
@@ -85,13 +85,11 @@ def measured(
         raise SystemExit(1)
 
 
-def checked(
-    kernels: list[Kernel], made: Made, repair: bool, budget: float | None, as_json: bool
-) -> None:
+def checked(kernels: list[Kernel], as_json: bool, **options: Any) -> None:
     """Measure stored winners again, report, and replace those that lost if asked."""
     from tilewise.api.drift import check_drift
 
-    found = [check_drift(k, made, repair=repair, budget_s=budget) for k in kernels]
+    found = [check_drift(kernel, **options) for kernel in kernels]
     if as_json:
         printed([one.to_dict() for one in found])
     else:

@@ -28,6 +28,11 @@ class AxesProblem:
     device: int = 0
 
     @property
+    def dtype(self) -> str:
+        """Return "": the kernel's author makes its arguments."""
+        return ""
+
+    @property
     def label(self) -> str:
         """The combination that one decision table is for, in words."""
         bound = f", bound {self.constants}" if self.constants else ""

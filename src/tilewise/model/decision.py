@@ -105,13 +105,16 @@ class TableKey:
 
     `kernel` is the spec's digest, or name and code version of an axes kernel;
     `table` the digest of the combination of dtypes, operand kinds, layouts,
-    residency, bound constants and precision; `label` is that combination for
-    people and takes no part in the key.
+    residency, bound constants and precision. `residency`, the `dtype` of the first
+    factor ("" where the kernel makes its arguments) and `label`, which is all of it
+    for people, are parts of that and name nothing further.
     """
 
     fingerprint: str
     kernel: str
     table: str
+    residency: str
+    dtype: str
     label: str = ""
 
 

@@ -77,6 +77,11 @@ class Problem:
         return (("m", self.m), ("n", self.n), ("k", self.k))
 
     @property
+    def dtype(self) -> str:
+        """The dtype of the first factor."""
+        return self.forms[0].dtype
+
+    @property
     def label(self) -> str:
         """The combination that one decision table is for, in words."""
         names = (self.spec.x, self.spec.w, *self.spec.operands)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from tilewise.build.build import Counts
+from tilewise.device.fingerprint import visible_gpus
 from tilewise.model.decision import Decision, DecisionTable, Point, TableKey
 from tilewise.model.variant import Variant
 from tilewise.runtime.question import Question
@@ -18,7 +19,8 @@ from tilewise.tuner.drift import Drift, recheck
 
 __all__ = ["drifted"]
 
-Ask = Callable[[Mapping[str, int]], Question]
+Ask = Callable[[Mapping[str, int], TableKey, int], Question]
+"""Make sizes by axis as a table's question, on the GPU of a number."""
 
 
 def drifted(
@@ -31,11 +33,13 @@ def drifted(
     `repair` puts new winners in the places of those that lost by the margin. What a
     package ships is not this host's to check: it gives way to what is measured here.
     """
-    home = resolver.fingerprint_of(0)
+    numbers = reversed(range(max(1, len(visible_gpus()))))
+    devices = {resolver.fingerprint_of(number): number for number in numbers}
     for table in resolver.store_of().tables():
         key = table.key
-        if (key.fingerprint, table.kernel_name) != (home, name):
+        if key.fingerprint not in devices or table.kernel_name != name:
             continue
+        device = devices[key.fingerprint]
         groups: dict[tuple[Point, Variant], list[Decision]] = defaultdict(list)
         for decision in table.decisions:
             if not decision.source:
@@ -45,19 +49,19 @@ def drifted(
                 yield f"another process measures it: {key.label}"
                 continue
             for (point, _), stored in groups.items():
-                entered = posed(resolver, ask, key, point)
+                entered = posed(resolver, ask(dict(point), key, device), key)
                 if entered is None:
                     yield f"no such arguments are made: {key.label}"
                     break
                 found = measured(resolver, entered, stored[0], budget_s)
                 if repair and not found.kept:
-                    put(resolver, table, stored, found)
+                    written = put(resolver, table, stored, found)
+                    found = replace(found, written=written)
                 yield found
 
 
-def posed(resolver: Resolver, ask: Ask, key: TableKey, point: Point) -> Entrants | None:
-    """Make a stored point's problem, or None where it would be of another table."""
-    question = ask(dict(point))
+def posed(resolver: Resolver, question: Question, key: TableKey) -> Entrants | None:
+    """Build who can serve a stored point, or None where it is of another table."""
     if question.problem is None or resolver.key(question.problem) != key:
         return None
     return entrants(resolver, question, Counts())
@@ -77,11 +81,15 @@ def measured(
 
 def put(
     resolver: Resolver, table: DecisionTable, stored: list[Decision], found: Drift
-) -> None:
-    """Put a new winner in the place of a lost one, in all regions that it had."""
+) -> bool:
+    """
+    Put a new winner in the place of a lost one, in all regions that it had.
+
+    Returns whether it is in the store.
+    """
     new = tuple(
         replace(found.decision, region=d.region, regret=d.regret, origin=d.origin)
         for d in stored
     )
     kept = replace(table, decisions=new)
-    resolver.tables.keep(kept, writes=True, join=repaired)
+    return resolver.tables.keep(kept, writes=True, join=repaired)

@@ -68,6 +68,8 @@ class Resolver:
             self.fingerprint_of(problem.device),
             problem.digest,
             problem.table,
+            problem.residency,
+            problem.dtype,
             problem.label,
         )
 

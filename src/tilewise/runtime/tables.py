@@ -82,11 +82,12 @@ class Tables:
 
     def keep(
         self, table: DecisionTable, *, writes: bool, join: Join = merge_tables
-    ) -> None:
+    ) -> bool:
         """
         Keep new decisions in memory, and where it `writes` in the store.
 
-        Those taken under load never replace a clean one in the store.
+        Those taken under load never replace a clean one in the store. Returns whether
+        they are in the store.
         """
         store, key = self.store_of(), table.key
         with self.lock:
@@ -97,6 +98,7 @@ class Tables:
             own = known.own if known else None
             own = without(own, table) if kept else merge_tables(own, table)
             self.known[key] = Known((), own, None, Finder(()))
+            return kept
 
 
 def spoils(stored: DecisionTable, table: DecisionTable) -> Iterable[bool]:

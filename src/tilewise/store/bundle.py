@@ -134,6 +134,5 @@ def kind_of(key: TableKey) -> tuple[str, ...]:
     the CPU with its threads, whatever the GPU.
     """
     host, _, gpu = key.fingerprint.partition("_gpu_")
-    on_device = "; device" in key.label
-    place = gpu if on_device else host.removesuffix("_no-gpu")
+    place = gpu if key.residency == "device" else host.removesuffix("_no-gpu")
     return (place, key.kernel, key.table)

@@ -23,20 +23,26 @@ class Drift:
 
     `kept` says that the stored winner still stands; `loss` is what it costs over the
     new one (0.1 is 10 %), None where it can't be measured any more. `decision` is
-    what to store in its place, for the same region.
+    what to store in its place, for the same region; `written` says whether that
+    was done, None where it was not asked for.
     """
 
     stored: Decision
     decision: Decision
     kept: bool
     loss: float | None
+    written: bool | None = None
 
     def __str__(self) -> str:
         """Write the result in one line."""
         if self.kept:
             return f"{self.stored.variant} still stands"
         lost = "can't run any more" if self.loss is None else f"loses {self.loss:.0%}"
-        return f"{self.stored.variant} {lost}: {self.decision.variant} wins"
+        told = f"{self.stored.variant} {lost}: {self.decision.variant} wins"
+        if self.written is not False:
+            return told
+        why = "taken under load" if self.decision.contended else "it can't be stored"
+        return f"{told}, kept in memory: {why}"
 
 
 def recheck(

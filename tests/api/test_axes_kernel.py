@@ -237,7 +237,7 @@ def test_results_may_be_tuples_of_arrays_and_numbers() -> None:
     moments(x)
     told = statuses(moments, x)
     assert told["user/good"].startswith("measured")
-    assert told["user/bad"].startswith("wrong: is wrong result[1]")
+    assert told["user/bad"].startswith("wrong: result[1]")
 
 
 @pytest.mark.parametrize(

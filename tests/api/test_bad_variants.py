@@ -54,7 +54,7 @@ FAULTS = {
     aborter: "failed: is killed by SIGABRT",
     leaver: "failed: exits with code 3",
     glutton: "failed: raises MemoryError",
-    liar: "wrong: is wrong at [0, 0]",
+    liar: "wrong: at [0, 0]",
     vandal: "wrong: changes argument 1",
 }
 

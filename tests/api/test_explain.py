@@ -81,6 +81,16 @@ def test_a_hit_has_winner_interval_tie_and_evidence() -> None:
     assert "tied" in next(line for line in text.splitlines() if "blas_serial" in line)
 
 
+def test_a_rival_of_a_sweeps_winner_has_a_status() -> None:
+    """Where the evidence was measured another may be as fast as the region's winner."""
+    told = str(stored(origin="sweep", variant=SMALL, ties=()).explain(*inputs(12)))
+    lines = told.splitlines()
+    assert "near-equal" in next(line for line in lines if "blas_serial" in line)
+    other = str(stored(origin="sweep", variant=REFERENCE, ties=()).explain(*inputs(12)))
+    rows = [line for line in other.splitlines() if "cpu/" in line and "us" in line]
+    assert all("faster at this point" in row for row in rows)
+
+
 def test_a_hit_is_the_same_in_json() -> None:
     """Every part of the text is a value."""
     told = stored(regret=0.012).explain(*inputs(12)).to_dict()
@@ -102,6 +112,16 @@ def test_a_miss_says_what_the_next_call_does() -> None:
         told = dense.explain(*inputs(99))
     assert told.reason.endswith("tuning is off, by tuning=off")
     assert "cpu/small" in [str(c.variant) for c in told.candidates]
+
+
+def test_a_miss_names_other_arguments_that_are_decided() -> None:
+    """Sizes alone ask for a row: a matrix in its place has a table of its own."""
+    dense = kernel()
+    x, w, _ = inputs()
+    dense(x, w, np.zeros((9, 8), "f4"))
+    told = dense.explain(m=9, n=8, k=7).reason
+    assert "it is decided for other arguments: x (m,k) float32" in told
+    assert "b (m,n) float32" in told
 
 
 def test_a_stale_decision_names_both_versions() -> None:

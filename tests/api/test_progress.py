@@ -94,3 +94,15 @@ def test_steps_are_told_inside_the_block_only() -> None:
         tell("building", "v")  # type: ignore[arg-type]
     tell("building", "w")  # type: ignore[arg-type]
     assert ["v"] == [step.variant for step in steps]
+
+
+@pytest.mark.parametrize("screen", [io.StringIO(), Terminal()], ids=("log", "live"))
+def test_a_sweep_does_not_guess_how_many(
+    screen: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It probes as it goes, so that the number of its problems is not known."""
+    monkeypatch.setattr(sys, "stderr", screen)
+    kernel = tuned_kernel(name="small")(lambda x, w: np.tanh(x @ w))
+    kernel.tune(ranges={"m": (1, 4), "n": 8, "k": 8}, budget_s=0.2, progress=True)
+    assert "problem 2, " in screen.getvalue()
+    assert " of " not in screen.getvalue().replace("best so far", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -195,3 +196,30 @@ def test_regions_that_programs_stated_are_named(
     show()
     store.evict("sort of show")
     assert "sort of show" in capsys.readouterr().out
+
+
+def test_regions_that_a_program_stated_are_shown_by_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Hardware, age and each region as it was written, also as JSON."""
+    regions = [{"n_max": 9, "algorithm": "insertion"}, {"algorithm": "merge"}]
+    store = DecisionStore.load_or_create()
+    assert store.update("sorting", axes=["n"], regions=regions)
+    show("sorting")
+    show("sorting", as_json=True)
+    store.evict("sorting")
+    told, _, as_json = capsys.readouterr().out.partition("\n[")
+    assert "sorting: regions by n, as a program stated them" in told
+    assert "  n_max=9, algorithm=insertion\n  algorithm=merge" in told
+    assert regions == [row["region"] for row in json.loads(f"[{as_json}")]
+
+
+def test_a_misspelt_name_has_similar_ones() -> None:
+    """Those of kernels and of regions that programs stated."""
+    store = DecisionStore.load_or_create()
+    assert store.update("gauss", axes=["n"], regions=[{"algorithm": "merge"}])
+    with pytest.raises(ArgumentError, match="named 'gausss'; similar names are gauss"):
+        show("gausss")
+    with pytest.raises(ArgumentError, match=r"named 'other'$"):
+        show("other")
+    store.evict("gauss")

@@ -83,7 +83,7 @@ def test_a_right_run_is_right(strided: bool) -> None:
 @pytest.mark.parametrize(
     ("run", "reason"),
     [
-        (wrong, "is wrong at"),
+        (wrong, "at ["),
         (outside, "writes outside its output"),
         (spoiling, "changes argument 1"),
         (leaving, "leaves 7 of 42 elements unwritten"),

@@ -124,7 +124,7 @@ def drifter(x: Any, w: Any, b: Any, seen: list[int] = []) -> Any:  # noqa: B006
     [
         (reuser, "returns the same memory at each call"),
         (spoiler, "changes argument 3"),
-        (drifter, "is wrong at"),
+        (drifter, "at ["),
     ],
     ids=("reuser", "spoiler", "drifter"),
 )

@@ -83,7 +83,7 @@ def test_says_where_a_result_is_wrong() -> None:
         return out
 
     reason = verify(one_off, c.case()).reason
-    assert reason.startswith("is wrong at [2, 3]: 99 where ")
+    assert reason.startswith("at [2, 3]: 99 where ")
 
 
 @pytest.mark.parametrize("k", [1, 64, 4096, 65536])
@@ -298,7 +298,7 @@ def test_finds_one_wrong_element_of_a_large_result(dtype: str) -> None:
         return out
 
     verdict = verify(lacking, posed)
-    assert "is wrong at [261, 77]" in verdict.reason
+    assert "at [261, 77]" in verdict.reason
 
 
 @pytest.mark.parametrize("run", [c.right, c.lower_precision])
@@ -321,3 +321,9 @@ def test_large_products_are_wide_in_some_rows_only(
     monkeypatch.setattr(nudge, "product", counted)
     prepare(c.case(shape=LARGE))
     assert 0 < max(rows) <= 64
+
+
+def test_says_what_would_allow_more() -> None:
+    """A number that is off by a little names the option that states another bound."""
+    reason = verify(c.off_by_a_thousandth, c.case()).reason
+    assert reason.endswith("(your arguments); tolerance= states another bound")

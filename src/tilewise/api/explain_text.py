@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from tilewise.model.decision import Decision, Point
-from tilewise.model.measurement import Candidate
+from tilewise.model.measurement import Candidate, Timing
 from tilewise.model.resolution import REFERENCE, Resolution
 from tilewise.model.variant import Variant
 
@@ -123,7 +123,9 @@ def candidate_rows(resolution: Resolution) -> list[tuple[str, ...]]:
     for candidate, time in timed:
         speed = f"{base / time.median_us:.2f}x" if base else "-"
         figures = (microseconds(time.median_us), span_text(time.low_us, time.high_us))
-        status = status_of(candidate, resolution.variant, ties)
+        status = status_of(candidate, resolution.variant, ties) or here(
+            time, resolution
+        )
         rows.append((str(candidate.variant), *figures, speed, status))
     return rows if len(rows) > 1 else []
 
@@ -137,6 +139,24 @@ def status_of(candidate: Candidate, chosen: Variant, ties: Iterable[Variant]) ->
     if candidate.variant in ties:
         return "tied"
     return candidate.reason.partition(" after ")[0]  # "can't win after 3 rounds"
+
+
+def here(time: Timing, resolution: Resolution) -> str:
+    """
+    Say how a rival stands to the winner where both were measured, or "".
+
+    A sweep's region is won on the whole, and its ties are by forecast: at the point of
+    its evidence another may be as fast or faster.
+    """
+    from tilewise.tuner.rule import TIE
+
+    decided = resolution.decision
+    best = decided.timing(resolution.variant) if decided else None
+    if best is None or decided is None or decided.origin == "cell":
+        return ""
+    if time.high_us * (1 + TIE) < best.low_us:
+        return "faster at this point"
+    return "near-equal" if time.low_us < best.high_us * (1 + TIE) else ""
 
 
 def refusals(candidates: Iterable[Candidate]) -> list[str]:

@@ -17,9 +17,15 @@ __all__ = ["Progress", "progress_of"]
 class Progress:
     """Says nothing; the base of the two that do."""
 
-    def __init__(self, kernel: str, count: int) -> None:
+    def __init__(self, kernel: str, count: int | None) -> None:
         self.kernel, self.count, self.done = kernel, count, 0
         self.begun = time.monotonic()
+
+    def place(self, number: int) -> str:
+        """Say which problem it is, and of how many where that is known."""
+        if self.count is None:
+            return f"problem {number}"
+        return f"problem {min(number, self.count)} of {self.count}"
 
     def begin(self, what: str) -> None:
         """Note the problem that is measured now."""
@@ -49,7 +55,7 @@ class Lines(Progress):
         """Print what was decided, with the time so far."""
         super().end(resolution)
         print(
-            f"{self.kernel}: problem {self.done} of {self.count}, {told(resolution)}, "
+            f"{self.kernel}: {self.place(self.done)}, {told(resolution)}, "
             f"{self.spent_s:.1f} s",
             file=sys.stderr,
         )
@@ -97,12 +103,11 @@ class Live(Progress):
         from rich.table import Table
         from rich.text import Text
 
-        place = min(self.done + 1, self.count)
         head = Table.grid(padding=(0, 1))
         head.add_row(
             Text(f"{self.kernel} {self.what}".rstrip()),
-            ProgressBar(self.count, self.done, width=20),
-            Text(f"problem {place} of {self.count}, {self.spent_s:.0f} s"),
+            ProgressBar(self.count, self.done, width=20) if self.count else "",
+            Text(f"{self.place(self.done + 1)}, {self.spent_s:.0f} s"),
         )
         below = Text(f"  {self.doing or self.last}", no_wrap=True, overflow="ellipsis")
         self.live.update(Group(head, below), refresh=True)
@@ -121,11 +126,11 @@ def told(resolution: Resolution) -> str:
     return f"{resolution.variant} ({resolution.reason})"
 
 
-def progress_of(kernel: str, count: int, wanted: bool | None) -> Progress:
+def progress_of(kernel: str, count: int | None, wanted: bool | None) -> Progress:
     """
     Return a progress: live on a terminal, lines elsewhere, nothing for False.
 
-    None shows it on a terminal and nothing elsewhere.
+    None shows it on a terminal and nothing elsewhere. A `count` of None is not known.
     """
     watched = sys.stderr.isatty()
     if wanted is False or (wanted is None and not watched):

@@ -22,9 +22,6 @@ from tilewise.tuner.watch import watching
 
 __all__ = ["tune"]
 
-SOME = 40
-"""How many problems a sweep is said to have before it knows."""
-
 
 def tune(
     subject: Subject,
@@ -50,7 +47,7 @@ def tune(
     if error is not None:
         raise error
     work = Tuning(subject, resolver, tally, made, force, budget_s)
-    count = SOME if ranges is not None else len(problems)
+    count = len(problems) if ranges is None else None  # A sweep probes as it goes.
     work.show = progress_of(subject.name, count, progress)
     with work.show.shown(), watching(work.show.step):
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +14,10 @@ import typer
 from tilewise.api.explain_text import age_s, age_text
 from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.errors import ArgumentError
+from tilewise.model.box import BoxTable
 from tilewise.model.decision import Decision, DecisionTable, Range
 from tilewise.model.resolution import REFERENCE
-from tilewise.store.stack import Store, open_store
+from tilewise.store.stack import open_store
 
 __all__ = ["show"]
 
@@ -40,8 +43,13 @@ def show(
     """List the decided regions with winner, speed-up, age and provenance."""
     store = open_store()
     tables = [t for t in store.tables() if kernel in ("", t.kernel_name)]
-    if kernel and not tables:
-        raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}")
+    stated = [t for t in store.boxes.every() if kernel in ("", t.name)]
+    if kernel and not tables and not stated:
+        names = {t.kernel_name for t in store.tables()}
+        names |= {t.name for t in store.boxes.every()}
+        near = ", ".join(get_close_matches(kernel, sorted(names)))
+        hint = f"; similar names are {near}" if near else ""
+        raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}{hint}")
     if script:
         from tilewise.cli.script import script_of
 
@@ -54,26 +62,52 @@ def show(
         draw(tables, plot, at, rows)
         print(f"wrote {plot}", file=sys.stderr)
     if as_json:
-        printed([row for table in tables for row in rows_of(table)])
+        every: list[DecisionTable | BoxTable] = [*tables, *stated]
+        printed([row for table in every for row in rows_of(table)])
     elif plot is None:
-        named = named_text(store) if not kernel else ""
-        parts = [*map(told, tables), named]
+        named = map(stated_text, stated) if kernel else [names_text(stated)]
+        parts = [*map(told, tables), *named]
         print("\n\n".join(filter(None, parts)) or "nothing is decided yet")
 
 
-def named_text(store: Store) -> str:
-    """Say what regions callers stated themselves, and how they are read."""
-    names = sorted({table.name for table in store.boxes.every()})
+def names_text(stated: Sequence[BoxTable]) -> str:
+    """Say what regions programs stated themselves, and how they are shown."""
+    names = sorted({table.name for table in stated})
     if not names:
         return ""
     return (
         f"regions by name, as programs stated them: {', '.join(names)}\n"
-        '  DecisionStore.load_or_create().get_regions("NAME") returns them'
+        '  "tilewise show NAME" shows them, DecisionStore.get_regions returns them'
     )
 
 
-def rows_of(table: DecisionTable) -> list[dict[str, Any]]:
-    """Return a row per decided region: winner, speed-up, age, what it was made with."""
+def stated_text(table: BoxTable) -> str:
+    """Write the regions that a program stated, in their order."""
+    age = age_s(table.made_utc)
+    head = f"{table.name}: regions by {', '.join(table.axes)}, as a program stated them"
+    lines = [head, f"  on {table.fingerprint}"]
+    if table.code_version:
+        lines.append(f"  of code {table.code_version}")
+    lines += [] if age is None else [f"  {age_text(age)} ago"]
+    given = [json.loads(box.text) for box in table.boxes]
+    lines += ["  " + ", ".join(f"{k}={v}" for k, v in one.items()) for one in given]
+    return "\n".join(lines)
+
+
+def rows_of(table: DecisionTable | BoxTable) -> list[dict[str, Any]]:
+    """Return a row per region: winner, speed-up, age, what it was made with."""
+    if isinstance(table, BoxTable):
+        return [
+            {
+                "name": table.name,
+                "hardware": table.fingerprint,
+                "region": json.loads(box.text),
+                "code_version": table.code_version,
+                "made": table.made_utc,
+                "provenance": dict(table.provenance),
+            }
+            for box in table.boxes
+        ]
     return [
         {
             "kernel": table.kernel_name,

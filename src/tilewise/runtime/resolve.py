@@ -179,11 +179,21 @@ class Resolver:
         found = self.look(question, pin)
         if found.problem is None or found.final or found.decision is not None:
             return found
-        others = self.store_of().elsewhere(self.key(found.problem))
-        if not others:  # All tables were read for this: no call does.
-            return found
-        told = f"{found.reason} (it is decided for other hardware: {', '.join(others)})"
-        return replace(found, reason=told)
+        key, store = self.key(found.problem), self.store_of()
+        told = [found.reason]
+        others = store.elsewhere(key)
+        if others:  # All tables were read for this: no call does.
+            told.append(f"(it is decided for other hardware: {', '.join(others)})")
+        named = (
+            t.key for t in store.tables() if t.kernel_name == question.subject.name
+        )
+        here = (k for k in named if k.fingerprint == key.fingerprint)
+        labels = [
+            k.label for k in here if k.table != key.table or k.kernel != key.kernel
+        ]
+        if labels:
+            told.append(f"(it is decided for other arguments: {' and '.join(labels)})")
+        return replace(found, reason=" ".join(told))
 
     def aged(self, resolution: Resolution, mode: str) -> Resolution:
         """

@@ -165,7 +165,7 @@ def wide_samples(case: Case, args: Sequence[Any], manner: Manner) -> list[Array]
         nudge.known = known
         try:
             samples.append(evaluated(case, first if sign is None else like, nudge))
-        except Exception:
+        except Exception:  # The user's code may refuse a subclass by any error.
             return samples or [unmoved(case, wide, args)]
         if narrow.kind not in "fc":
             break
@@ -191,7 +191,7 @@ def unmoved(case: Case, wide: Sequence[Any], args: Sequence[Any]) -> Array:
     """Evaluate the reference on plain arrays, wider ones where it takes them."""
     try:
         return np.asarray(case.reference(*wide))
-    except Exception:
+    except Exception:  # It may refuse wider arguments by any error, too.
         return np.asarray(case.reference(*args))
 
 

@@ -149,7 +149,8 @@ def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict
         closer = expect(case, trial.args, likely=trial.likely, closely=True)
         error, fault = closer.judge(sittings[0].result)
     if fault is not None:
-        return Verdict("wrong", f"is wrong {fault} ({trial.name})", error)
+        hint = "; tolerance= states another bound" if np.isfinite(error) else ""
+        return Verdict("wrong", f"{fault} ({trial.name}){hint}", error)
     return Verdict("right", "", error)
 
 

@@ -17,7 +17,7 @@ from tilewise.errors import ArgumentError
 from tilewise.model.box import BoxTable
 from tilewise.model.decision import Decision, DecisionTable, Range
 from tilewise.model.resolution import REFERENCE
-from tilewise.store.stack import open_store
+from tilewise.store.stack import Store, open_store
 
 __all__ = ["show"]
 
@@ -42,14 +42,7 @@ def show(
 ) -> None:
     """List the decided regions with winner, speed-up, age and provenance."""
     store = open_store()
-    tables = [t for t in store.tables() if kernel in ("", t.kernel_name)]
-    stated = [t for t in store.boxes.every() if kernel in ("", t.name)]
-    if kernel and not tables and not stated:
-        names = {t.kernel_name for t in store.tables()}
-        names |= {t.name for t in store.boxes.every()}
-        near = ", ".join(get_close_matches(kernel, sorted(names)))
-        hint = f"; similar names are {near}" if near else ""
-        raise ArgumentError(f"nothing is decided for a kernel named {kernel!r}{hint}")
+    tables, stated = decided(store, kernel)
     if script:
         from tilewise.cli.script import script_of
 
@@ -68,6 +61,23 @@ def show(
         named = map(stated_text, stated) if kernel else [names_text(stated)]
         parts = [*map(told, tables), *named]
         print("\n\n".join(filter(None, parts)) or "nothing is decided yet")
+
+
+def decided(store: Store, name: str) -> tuple[list[DecisionTable], list[BoxTable]]:
+    """
+    Return what is decided and what programs stated for a name, or for all.
+
+    Raises ArgumentError with similar names where a name has neither.
+    """
+    tables, stated = store.tables(), store.boxes.every()
+    own = [t for t in tables if name in ("", t.kernel_name)]
+    others = [t for t in stated if name in ("", t.name)]
+    if name and not own and not others:
+        names = sorted({t.kernel_name for t in tables} | {t.name for t in stated})
+        near = ", ".join(get_close_matches(name, names))
+        hint = f"; similar names are {near}" if near else ""
+        raise ArgumentError(f"nothing is decided for a kernel named {name!r}{hint}")
+    return own, others
 
 
 def names_text(stated: Sequence[BoxTable]) -> str:

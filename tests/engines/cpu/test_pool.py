@@ -6,10 +6,14 @@ import os
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
+from tilewise.engines.cpu import pool
 from tilewise.engines.cpu.pool import Tile, run_tiles
+
+PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -71,3 +75,43 @@ def test_a_forked_child_makes_its_own_threads() -> None:
         finally:
             os._exit(1)
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(PROCESSORS < 2, reason="there is one processor")
+def test_workers_stay_off_the_callers_processor() -> None:
+    """They may run wherever the caller may, but not where it is."""
+    allowed = os.sched_getaffinity(0)
+    try:
+        for place in sorted(allowed)[:2]:
+            pool.POOL._avoided = -1
+            run_on(place, lambda: run_tiles(nothing, [(0,), (1,)], 2))
+            worker = pool.POOL._threads[0].native_id or 0
+            assert {place} == allowed - os.sched_getaffinity(worker)
+    finally:
+        pool.POOL._avoided = -1
+
+
+def nothing(tile: Tile) -> None:
+    """Do nothing with a tile."""
+
+
+def run_on(place: int, call: Callable[[], None]) -> None:
+    """Call where the system says that this is the processor."""
+    kept, pool.POOL._processor = pool.POOL._processor, lambda: place
+    try:
+        call()
+    finally:
+        pool.POOL._processor = kept
+
+
+@pytest.mark.skipif(PROCESSORS < 1, reason="the system binds no threads")
+def test_a_caller_bound_to_one_processor_is_helped_there() -> None:
+    """No processor is left for the workers: they keep theirs, and the call ends."""
+    allowed = os.sched_getaffinity(0)
+    seen: Counter[Tile] = Counter()
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        run_tiles(lambda tile: seen.update([tile]), [(0,), (1,), (2,)], 3)
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert 3 == len(seen)

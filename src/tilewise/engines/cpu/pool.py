@@ -3,12 +3,18 @@ A small pool of Python threads that share the tiles of one call.
 
 Native code releases the GIL, so the threads run at once. The caller takes tiles too
 and waits only for tiles that a worker has taken: a worker that the system has not
-woken yet costs nothing. No thread of a library takes part, so nothing here fights
-with OpenBLAS or OpenMP; a forked child makes its own threads.
+woken yet costs nothing. No thread of a library takes part; a forked child makes its
+own threads.
+
+After a product OpenBLAS's threads go on spinning, so that the system sees no idle
+processor and leaves a worker that wakes behind the caller, on the caller's own: the
+call then takes as long as in one thread. Workers are therefore kept off the processor
+where the caller is. The spinning threads yield to them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import threading
@@ -46,28 +52,56 @@ class Job:
                 self.done.release()
 
 
+def processor() -> Callable[[], int] | None:
+    """Return what tells the processor that a thread runs on, where it can be chosen."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        found = ctypes.PyDLL(None).sched_getcpu
+    except AttributeError:  # A C library without it.
+        return None
+    found.argtypes, found.restype = (), ctypes.c_int
+    return found
+
+
 class Pool:
     """Daemon threads that wait for jobs; made when first needed."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._count = 0
+        self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
+        self._processor = processor()
+        self._avoided = -1
 
     def offer(self, job: Job, helpers: int) -> None:
         """Let up to `helpers` threads take part in a job."""
-        if self._count < helpers:
+        if len(self._threads) < helpers:
             self._grow(helpers)
+        if self._processor is not None:
+            self._avoid(self._processor())
         for _ in range(helpers):
             self._jobs.put(job)
 
     def _grow(self, count: int) -> None:
         """Start the threads that are missing."""
         with self._lock:
-            while self._count < count:
-                name = f"tilewise-{self._count}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-                self._count += 1
+            while len(self._threads) < count:
+                name = f"tilewise-{len(self._threads)}"
+                thread = threading.Thread(target=self._serve, name=name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
+                self._avoided = -1
+
+    def _avoid(self, place: int) -> None:
+        """Keep the workers off a processor, among those where the caller may run."""
+        if place == self._avoided:
+            return
+        others = os.sched_getaffinity(0) - {place}
+        if others:
+            for thread in self._threads:
+                os.sched_setaffinity(thread.native_id or 0, others)
+        self._avoided = place
 
     def _serve(self) -> None:
         """Take part in one job after the other."""

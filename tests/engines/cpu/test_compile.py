@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.problems import gelu, silu
+from benchmarks.problems import gelu, relu, silu
 from tests.engines.cpu.test_engine import inputs, problem_of
 from tilewise.device.native import SYMBOLS, unsealed
 from tilewise.device.target import cpu_target
-from tilewise.engines.cpu.compile import numba_ir, object_code
+from tilewise.engines.cpu.compile import machine_of, object_code, optimised, unoptimised
 from tilewise.engines.cpu.micro import block_of
 from tilewise.engines.cpu.source import Kernel, kernel_for
 
@@ -23,15 +23,46 @@ def kernel(function: Any, dtype: str, method: str = "blas_serial") -> Kernel:
     return kernel_for(problem, method, block_of(cpu_target(), dtype))
 
 
+def ir_of(made: Kernel) -> str:
+    """Return a kernel's optimised LLVM IR."""
+    target = cpu_target()
+    machine = machine_of(target.triple, target.arch, target.features)
+    return str(optimised(made, machine)[1])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("function", [gelu, silu])
 def test_an_epilogue_is_a_loop_of_vectors(function: Any, dtype: str) -> None:
     """LLVM multiplies whole vectors; no exponential is a call."""
-    _, ir = numba_ir(kernel(function, dtype))
+    ir = ir_of(kernel(function, dtype))
     element = {"float32": "float", "float64": "double"}[dtype]
     assert re.search(rf"fmul contract <\d+ x {element}>", ir)
     calls = re.findall(r"call [^@]*@([\w.]+)", ir)
     assert [] == [name for name in calls if "exp" in name or "tanh" in name]
+
+
+@pytest.mark.parametrize("method", ["small", "packed"])
+def test_a_blocks_epilogue_is_vectors_without_comparing_addresses(method: str) -> None:
+    """The loop over a block's columns is not unrolled into scalars."""
+    ir = ir_of(kernel(relu, "float32", method))
+    assert re.search(r"fadd contract <\d+ x float>", ir)
+    assert "vector.memcheck" not in ir
+
+
+def test_numba_goes_on_optimising_for_others() -> None:
+    """Its level stands again where a kernel was compiled, also one that fails."""
+    from numba.core import config
+
+    before, seen = config.OPT, []
+
+    def fail() -> None:
+        with unoptimised():
+            seen.append(config.OPT == 0)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert ([True], before) == (seen, config.OPT)
 
 
 def test_code_names_what_it_takes_from_outside() -> None:

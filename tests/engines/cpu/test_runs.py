@@ -10,6 +10,7 @@ import pytest
 
 from tests.engines.cpu.test_engine import ENGINE, dense, inputs, problem_of
 from tilewise.device.target import cpu_target
+from tilewise.engines.cpu import runs
 from tilewise.engines.cpu.micro import Block
 from tilewise.engines.cpu.runs import packed_by_numpy, tiles_of
 from tilewise.model.variant import Variant
@@ -37,9 +38,8 @@ def test_tiles_cover_each_element_once(
 
 @pytest.mark.parametrize("sizes", SIZES[:-1], ids=str)
 def test_a_threads_workspace_is_small(sizes: tuple[int, int, int]) -> None:
-    """Scratch and panels of one thread stay under 2 MiB."""
-    plan = tiles_of(sizes, 2, BLOCK)
-    assert 2 << 20 >= plan.scratch_bytes + plan.panel_bytes
+    """The panels of one thread stay under 2 MiB."""
+    assert 2 << 20 >= tiles_of(sizes, 2, BLOCK).panel_bytes
 
 
 def test_an_empty_result_has_no_tiles() -> None:
@@ -83,11 +83,26 @@ def test_a_run_for_constants_serves_unbound_calls() -> None:
 
 
 @pytest.mark.parametrize("k", [0, 1, 255, 256, 257, 700])
-def test_deep_products_are_added_up_in_scratch(k: int) -> None:
-    """Depths around the 256 steps between two writes, each thread on its tiles."""
+def test_any_depth_is_added_up(k: int) -> None:
+    """One block takes all steps; each thread has its tiles."""
     run = RUNS.setdefault("run", loaded(inputs(130, 70, 40)))
     args = inputs(530, 70, k)
     assert np.array_equal(dense(*args), run(*args, np.full((530, 70), 77, "f4")))
+
+
+def test_a_thread_packs_once_for_all_its_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few columns and many rows: each tile after a thread's first finds w packed."""
+    told: list[bool] = []
+    monkeypatch.setattr(runs, "WORKSPACE", runs.Workspace())
+    problem = problem_of(dense, inputs(8, 64, 16))
+    args = (*inputs(4096, 64, 16), np.empty((4096, 64), "f4"))
+    run = runs.over_panels(lambda *a: told.append(a[-1]), problem, 1, BLOCK)
+    monkeypatch.setattr(runs, "tiles_of", lambda *_: tiles_of((4096, 64, 16), 2, BLOCK))
+    for _ in range(2):
+        run(*args)
+    count = len(tiles_of((4096, 64, 16), 2, BLOCK).tiles)
+    assert count > 2
+    assert 2 * [True, *[False] * (count - 1)] == told
 
 
 RUNS: dict[str, Any] = {}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
 
@@ -40,22 +43,62 @@ def object_code(kernel: Kernel, triple: str, name: str, features: str) -> bytes:
     """
     import llvmlite.binding as llvm
 
-    entry, ir = numba_ir(kernel)
-    module = llvm.parse_assembly(ir)
+    machine = machine_of(triple, name, features)
+    entry, module = optimised(kernel, machine)
     text = wrapper_ir(entry, kernel.values, kernel.result, kernel.work, kernel.release)
     module.link_in(llvm.parse_assembly(text))
     if kernel.block is not None:
         module.link_in(llvm.parse_assembly(micro_ir(kernel.block)))
     module.verify()
-    machine = llvm.Target.from_triple(triple).create_target_machine(
-        cpu=name, features=features, opt=3, reloc="static", codemodel="large"
-    )
     code = bytes(machine.emit_object(module))
     return sealed(code, undefined(code))
 
 
+def machine_of(triple: str, name: str, features: str) -> Any:
+    """Return what emits code for a target, to be loaded anywhere in memory."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=name, features=features, opt=3, reloc="static", codemodel="large"
+    )
+
+
+def optimised(kernel: Kernel, machine: Any) -> tuple[str, Any]:
+    """
+    Return a kernel's symbol and its LLVM module, inlined and vectorised for a target.
+
+    Not by numba, which unrolls the short loops over a block's columns before LLVM
+    could vectorise them.
+    """
+    import llvmlite.binding as llvm
+
+    entry, ir = numba_ir(kernel)
+    module = llvm.parse_assembly(unaliased(ir, entry))
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = tuning.slp_vectorization = True
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return entry, module
+
+
+def unaliased(ir: str, entry: str) -> str:
+    """
+    Say of a kernel's pointers that none points to where the kernel writes by another.
+
+    `out` overlaps no input (`api/checks.py`), and numba has no word for it. Without it
+    each row of each block starts with a comparison of addresses.
+    """
+    lines = ir.splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith("define") and f"@{entry}(" in line.replace('"', ""):
+            lines[at] = re.sub(r"\bptr (?!noalias)", "ptr noalias ", line)
+    return "\n".join(lines)
+
+
 def numba_ir(kernel: Kernel) -> tuple[str, str]:
-    """Return a kernel's symbol and its optimised LLVM IR, as numba makes it."""
+    """Return a kernel's symbol and its LLVM IR, as numba writes it."""
     from numba import njit, types
 
     signature = types.void(*(numba_type(types, kind) for kind in kernel.types))
@@ -64,11 +107,33 @@ def numba_ir(kernel: Kernel) -> tuple[str, str]:
         space |= micro_kernels(kernel.block)
     exec(compile(kernel.source, "<tilewise kernel>", "exec"), space)
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = njit(signature, error_model="numpy", fastmath={"contract"}, **options)(
-        space["kernel"]
-    )
+    with unoptimised():
+        made = njit(signature, error_model="numpy", fastmath={"contract"}, **options)(
+            space["kernel"]
+        )
     (result,) = made.overloads.values()
     return str(result.fndesc.llvm_func_name), str(result.library.get_llvm_str())
+
+
+@contextmanager
+def unoptimised() -> Iterator[None]:
+    """
+    Let numba leave its code as it is, for `optimised`.
+
+    Its lock is held: no other thread compiles meanwhile.
+    """
+    from numba.core import config
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    with global_compiler_lock:
+        _ = cpu_target.target_context  # Made once, with the level that is set then.
+        level = config.OPT
+        config.OPT = type(level)(0)
+        try:
+            yield
+        finally:
+            config.OPT = level
 
 
 def micro_kernels(block: Block) -> dict[str, Any]:

@@ -12,6 +12,8 @@ import numpy as np
 from tilewise.device import native
 from tilewise.engines.base import Run
 from tilewise.engines.cpu import angles, exponentials, logarithms, mathlib
+from tilewise.engines.cpu import compile as compiling
+from tilewise.engines.cpu.compile import object_code, versions
 from tilewise.engines.cpu.micro import Block, block_of, micro_ir
 from tilewise.engines.cpu.runs import BoundLater, after_blas, over_panels, with_scalars
 from tilewise.engines.cpu.source import Kernel, kernel_for
@@ -74,8 +76,6 @@ class CpuEngine:
 
     def build(self, variant: Variant, problem: Problem, target: Target) -> Artifact:
         """Compile with numba; raises EngineError with the compiler's words."""
-        from tilewise.engines.cpu.compile import object_code, versions
-
         kernel = kernel_of(variant, problem, target)
         started = time.perf_counter()
         try:
@@ -192,7 +192,7 @@ REASONS = {
 
 @cache
 def mathlib_digest() -> str:
-    """Return a digest of the functions that kernels call."""
-    modules = (mathlib, angles, exponentials, logarithms)
+    """Return a digest of the functions that kernels call, and of how they compile."""
+    modules = (mathlib, angles, exponentials, logarithms, compiling)
     text = "".join(inspect.getsource(module) for module in modules)
     return hashlib.sha256(text.encode(), usedforsecurity=False).hexdigest()

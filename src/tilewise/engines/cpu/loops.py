@@ -2,8 +2,9 @@
 The loops of a CPU kernel as lines of Python source.
 
 Element loops compute the epilogue along rows of the result, from a product in `out`,
-in an array of its own or in scratch. Tile loops feed the micro-kernels and hand each
-finished block of rows to the element loops while it is in the cache.
+in an array of its own or in a block. Tile loops feed the micro-kernels and hand each
+finished block to the element loops while it is in the first-level cache, so that the
+result is written while the next block is computed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tilewise.engines.cpu.micro import Block
 from tilewise.engines.render import Rendered
 from tilewise.model.problem import Problem
 
-__all__ = ["CHUNK", "TILE_ROWS", "direct", "packed", "packing", "rows_of", "whole"]
+__all__ = ["CHUNK", "TILE_ROWS", "direct", "packed", "packing", "whole"]
 
 CHUNK = 256
-"""Columns of a scratch row, and steps of the product between two writes to it."""
-TILE_ROWS = 48
+"""Columns of w, read where it is, that all rows of x pass before the next ones."""
+TILE_ROWS = 16
 """Rows of x that share a panel of w in the first-level cache: blocks of 6 or 8."""
 
 
@@ -54,7 +55,7 @@ def element(
     ]
 
 
-def rows_of(
+def along_row(
     problem: Problem, rendered: Rendered, product: str, columns: tuple[str, str]
 ) -> list[str]:
     """
@@ -73,53 +74,58 @@ def rows_of(
 
 def whole(problem: Problem, rendered: Rendered, product: str) -> list[str]:
     """Write the pass over the rows from `lo` to `hi` of a finished product."""
-    body = rows_of(problem, rendered, product, ("0", "n"))
+    body = along_row(problem, rendered, product, ("0", "n"))
     return [*loads(problem, ("1",)), *nested("for i in range(lo, hi):", body)]
 
 
-def micro(x_at: str, w_at: str, step: str, c_at: str, more: str) -> str:
-    """Write a micro-kernel's arguments; `more` are depth, again and width."""
-    return f"(x, {x_at}, xr, xc, rows, {w_at}, {step}, c, {c_at}, stride, {more})"
+def finished(problem: Problem, rendered: Rendered, wide: int) -> list[str]:
+    """Write the epilogue of the block in `c`: `rows` by `columns` from (i0, jr)."""
+    product = f"c[r * {wide} + j - jr]"
+    row = along_row(problem, rendered, product, ("jr", "jr + columns"))
+    return nested("for r in range(rows):", ["i = i0 + r", *row])
 
 
-def wide_or_half(block: Block, arguments: str) -> list[str]:
-    """Write a call of the micro-kernel that has as many rows as there are."""
-    whole = nested(f"if rows > {block.half}:", ["wide" + arguments])
-    return [*whole, *nested("else:", ["half" + arguments])]
+def product(block: Block, panel: str) -> list[str]:
+    """
+    Write the product of `rows` rows of x, from i0, with a panel of w, into `c`.
+
+    The micro-kernel is one that has as many rows and columns as there are.
+    """
+    call = f"(x, i0 * xr, xr, xc, rows, {panel}, c, k, columns)"
+    return [
+        *nested(f"if columns <= {block.lanes}:", ["narrow" + call]),
+        *nested(f"elif rows > {block.half}:", ["wide" + call]),
+        *nested("else:", ["half" + call]),
+    ]
 
 
 def direct(problem: Problem, rendered: Rendered, block: Block) -> list[str]:
     """
     Write a small product that reads w where it is, a block of rows at a time.
 
-    Needs w's columns side by side. `c` is scratch of a block's rows by CHUNK.
+    Needs w's columns side by side. Where fewer columns than a panel's are left they
+    are taken by the vector, the last of them under a mask.
     """
-    wide, narrow = block.columns, block.lanes
-    places = ("i0 * xr", "w, jr", "wr", "jr - j0")
-    one = wide_or_half(block, micro(*places, f"k, 0, {wide}"))
-    two = "narrow" + micro(*places, "k, 0, j1 - jr")
-    tile = [
+    wide = block.columns
+    panel = [
+        f"columns = {wide} if jr + {wide} <= j1 else min({block.lanes}, j1 - jr)",
+        *product(block, "w, jr, wr"),
+        *finished(problem, rendered, wide),
+        "jr += columns",
+    ]
+    blocks = [
         f"rows = min({block.rows}, hi - i0)",
-        *nested(f"for jr in range(j0, full, {wide}):", one),
-        *nested(f"for jr in range(full, j1, {narrow}):", [two]),
-        *nested("for r in range(rows):", scratch_row(problem, rendered)),
+        "jr = j0",
+        *nested("while jr < j1:", panel),
     ]
     chunk = [
         f"j1 = min(j0 + {CHUNK}, n)",
-        f"full = j1 - (j1 - j0) % {wide}",
-        f"stride = (j1 - j0 + {wide - 1}) // {wide} * {wide}",
-        *nested(f"for i0 in range(lo, hi, {block.rows}):", tile),
+        *nested(f"for i0 in range(lo, hi, {block.rows}):", blocks),
     ]
     return [
         *loads(problem, ("1",)),
         *nested(f"for j0 in range(0, n, {CHUNK}):", chunk),
     ]
-
-
-def scratch_row(problem: Problem, rendered: Rendered) -> list[str]:
-    """Write the epilogue of row r of the scratch, which holds columns j0 to j1."""
-    row = rows_of(problem, rendered, "c[r * stride + j - j0]", ("j0", "j1"))
-    return ["i = i0 + r", *row]
 
 
 def packing(block: Block, across: bool) -> list[str]:
@@ -163,42 +169,27 @@ def packed(
     """
     Write a product over packed panels for rows lo to hi and columns jlo to jhi.
 
-    `pack` are the lines that pack a chunk of `chunk` columns, none where w was packed
-    before. `c` is scratch of TILE_ROWS by the chunk.
+    `pack` are the lines that pack a chunk of `chunk` columns, if `fresh` says that the
+    panels do not hold it yet; there are none where w was packed before.
     """
     wide = block.columns
-    product = panel_product(block)
+    blocks = [
+        f"rows = min({block.rows}, i1 - i0)",
+        *product(block, f"panels, base + (jr - j0) * k, {wide}"),
+        *finished(problem, rendered, wide),
+    ]
     tile = [
-        f"height = min({TILE_ROWS}, hi - i0)",
-        *product,
-        *nested("for r in range(height):", scratch_row(problem, rendered)),
+        f"i1 = min(tile + {TILE_ROWS}, hi)",
+        *nested(
+            f"for jr in range(j0, j1, {wide}):",
+            [f"columns = min({wide}, j1 - jr)"],
+            nested(f"for i0 in range(tile, i1, {block.rows}):", blocks),
+        ),
     ]
     body = [
         "j1 = min(j0 + chunk, jhi)",
-        f"stride = (j1 - j0 + {wide - 1}) // {wide} * {wide}",
         "base = 0" if pack else "base = j0 * k",
-        *pack,
-        *nested(f"for i0 in range(lo, hi, {TILE_ROWS}):", tile),
+        *(nested("if fresh:", pack) if pack else ()),
+        *nested(f"for tile in range(lo, hi, {TILE_ROWS}):", tile),
     ]
     return [*loads(problem, ("1",)), *nested("for j0 in range(jlo, jhi, chunk):", body)]
-
-
-def panel_product(block: Block) -> list[str]:
-    """Write the product of up to TILE_ROWS rows with a chunk's panels, into scratch."""
-    wide = block.columns
-    more = f"min({CHUNK}, k - l0), l0, {wide}"
-    call = micro(
-        "(i0 + r0) * xr + l0 * xc",
-        f"panels, base + (jr - j0) * k + l0 * {wide}",
-        str(wide),
-        "r0 * stride + jr - j0",
-        more,
-    )
-    blocks = nested(
-        f"for r0 in range(0, height, {block.rows}):",
-        [f"rows = min({block.rows}, height - r0)", *wide_or_half(block, call)],
-    )
-    return nested(
-        f"for l0 in range(0, max(k, 1), {CHUNK}):",
-        nested(f"for jr in range(j0, j1, {wide}):", blocks),
-    )

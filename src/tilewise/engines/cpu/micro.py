@@ -20,15 +20,14 @@ from tilewise.model.variant import Target
 __all__ = ["ARGUMENTS", "COPY", "POINTERS", "Block", "block_of", "micro_ir"]
 
 ARGUMENTS = (
-    "x", "at", "row", "column", "rows", "w", "from", "step", "c", "to", "stride",
-    "depth", "again", "width",
+    "x", "at", "row", "column", "rows", "w", "from", "step", "c", "depth", "width",
 )  # fmt: skip
 """
 The parameters of a micro-kernel: three pointers and integers, counted in elements.
 
 Rows of x start at x[at + i * row] and step by `column`; those from `rows` on repeat
 the last one. The panel's rows start at w[from + l * step], of which `width` columns
-are read. The block goes to c[to + i * stride], added to what is there if `again`.
+are read. The block goes to c, its rows a panel's columns apart.
 """
 COPY = ("w", "from", "step", "panels", "at", "depth")
 """The parameters of `tilewise_copy`, which packs a panel of a w in C order."""
@@ -66,10 +65,10 @@ def block_of(target: Target, dtype: str) -> Block:
 def micro_ir(block: Block) -> str:
     """Write the micro-kernels: wide, wide with half of the rows, and narrow."""
     half, narrow = replace(block, rows=block.half), replace(block, vectors=1)
-    wide = Writer(block, "tilewise_wide", False)
-    masked = Writer(narrow, "tilewise_narrow", True)
+    wide = Writer(block, "tilewise_wide", block.columns)
+    masked = Writer(narrow, "tilewise_narrow", block.columns)
     lines = [*wide.head(), *masked.head()]
-    for writer in (wide, Writer(half, "tilewise_half", False), masked):
+    for writer in (wide, Writer(half, "tilewise_half", block.columns), masked):
         lines.extend(writer.lines())
     return "\n".join((*lines, *wide.copy()))
 
@@ -77,8 +76,9 @@ def micro_ir(block: Block) -> str:
 class Writer:
     """Writes one micro-kernel, in which %row.column names a vector."""
 
-    def __init__(self, block: Block, name: str, masked: bool) -> None:
-        self.block, self.name, self.masked = block, name, masked
+    def __init__(self, block: Block, name: str, stride: int) -> None:
+        self.block, self.name, self.stride = block, name, stride
+        self.masked = block.columns < stride
         self.element = {"float32": "float", "float64": "double"}[block.dtype]
         self.size = np.dtype(block.dtype).itemsize
         self.vector = f"<{block.lanes} x {self.element}>"
@@ -100,18 +100,6 @@ class Writer:
         yield "entry:"
         yield from self.row_pointers()
         yield from self.mask()
-        yield "  %fresh = icmp eq i64 %again, 0"
-        yield "  br i1 %fresh, label %go, label %reload"
-        yield "reload:"
-        for r, v in self.places:
-            yield from self.element_pointer(f"r{r}.{v}", r, v)
-            old = f"load {self.vector}, ptr %r{r}.{v}, align {self.size}"
-            yield f"  %old{r}.{v} = {old}"
-        yield "  br label %go"
-        yield "go:"
-        for r, v in self.places:
-            value = f"[zeroinitializer, %entry], [%old{r}.{v}, %reload]"
-            yield f"  %first{r}.{v} = phi {self.vector} {value}"
         yield "  %empty = icmp sle i64 %depth, 0"
         yield "  br i1 %empty, label %done, label %loop"
         yield from self.loop()
@@ -176,9 +164,9 @@ class Writer:
         vector, lanes = self.vector, self.block.lanes
         yield "loop:"
         for name in ("l", "xo", "wo"):
-            yield f"  %{name} = phi i64 [0, %go], [%{name}.next, %loop]"
+            yield f"  %{name} = phi i64 [0, %entry], [%{name}.next, %loop]"
         for r, v in self.places:
-            value = f"[%first{r}.{v}, %go], [%sum{r}.{v}, %loop]"
+            value = f"[zeroinitializer, %entry], [%sum{r}.{v}, %loop]"
             yield f"  %part{r}.{v} = phi {vector} {value}"
         yield f"  %wp = getelementptr {self.element}, ptr %panel, i64 %wo"
         for v in range(self.block.vectors):
@@ -215,21 +203,15 @@ class Writer:
             f"{self.vector} zeroinitializer)"
         )
 
-    def element_pointer(self, name: str, row: int, vector: int) -> Iterator[str]:
-        """Point to a vector of the block in c."""
-        yield f"  %{name}.a = mul i64 %stride, {row}"
-        yield f"  %{name}.b = add i64 %{name}.a, {vector * self.block.lanes}"
-        yield f"  %{name}.c = add i64 %{name}.b, %to"
-        yield f"  %{name} = getelementptr {self.element}, ptr %c, i64 %{name}.c"
-
     def stores(self) -> Iterator[str]:
         """Store the block."""
         yield "done:"
         for r, v in self.places:
-            value = f"[%first{r}.{v}, %go], [%sum{r}.{v}, %loop]"
+            value = f"[zeroinitializer, %entry], [%sum{r}.{v}, %loop]"
             yield f"  %end{r}.{v} = phi {self.vector} {value}"
         for r, v in self.places:
-            yield from self.element_pointer(f"s{r}.{v}", r, v)
+            place = r * self.stride + v * self.block.lanes
+            yield f"  %to{r}.{v} = getelementptr {self.element}, ptr %c, i64 {place}"
             yield (
-                f"  store {self.vector} %end{r}.{v}, ptr %s{r}.{v}, align {self.size}"
+                f"  store {self.vector} %end{r}.{v}, ptr %to{r}.{v}, align {self.size}"
             )

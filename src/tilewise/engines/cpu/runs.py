@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tilewise.engines.base import Run
-from tilewise.engines.cpu.loops import TILE_ROWS
 from tilewise.engines.cpu.micro import Block
 from tilewise.engines.cpu.pool import run_tiles
 from tilewise.engines.cpu.source import in_place
@@ -37,9 +36,12 @@ PRODUCT_BYTES = 1 << 22
 PANEL_BYTES = 1 << 20
 """What one thread packs of w at a time: as much as its second-level cache holds."""
 MAX_CHUNK = 512
-"""Columns of the scratch rows, at most."""
-ROW_PARTS = 512
-"""Rows per thread from which each may pack all of w for itself (a few percent)."""
+"""Columns of such a chunk, at most."""
+LEAST_ROWS = 512
+"""Rows for which a thread may pack all of w for itself: it costs a few percent."""
+LEAST_PANELS = 2
+PARTS = 16
+"""Tiles for each thread at most: one that is held up leaves them to the others."""
 
 Prelude = Callable[[Any], list[Any]]
 
@@ -134,11 +136,15 @@ def parts(rows: int, threads: int, first: int = 0) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The tiles of a product, and the bytes of scratch and panels for each thread."""
+    """
+    The tiles of a product, and the bytes of panels for each thread.
+
+    `shared` says that a thread packs the same chunk for each of its tiles.
+    """
 
     tiles: tuple[tuple[int, int, int, int, int], ...]
-    scratch_bytes: int
     panel_bytes: int
+    shared: bool
 
 
 @lru_cache(maxsize=1024)
@@ -153,32 +159,37 @@ def tiles_of(sizes: tuple[int, int, int], threads: int, block: Block) -> Plan:
     size, wide = np.dtype(block.dtype).itemsize, block.columns
     chunk = min(MAX_CHUNK, PANEL_BYTES // (size * max(k, 1))) // wide * wide
     chunk = min(max(chunk, wide), -(-max(n, 1) // wide) * wide)
-    by_rows = m >= ROW_PARTS * threads or n < 2 * threads * wide
-    unit, length = (block.rows, m) if by_rows else (wide, n)
-    parts = threads if by_rows or threads == 1 else 2 * threads
-    step = -(-length // (parts * unit)) * unit or unit
+    by_rows = m >= 4 * LEAST_ROWS * threads or n < 2 * threads * wide
+    shared = by_rows and n <= chunk
+    if by_rows:
+        length, unit, least = m, block.rows, LEAST_ROWS // (4 if shared else 1)
+    else:
+        length, unit, least = n, wide, LEAST_PANELS * wide
+    parts, least = (PARTS * threads, least) if threads > 1 else (1, length)
+    step = -(-max(length // parts, least) // unit) * unit or unit
     ends = [
         (at, min(at + step, length)) for at in range(0, length if m and n else 0, step)
     ]
     tiles = [(*e, 0, n, chunk) if by_rows else (0, m, *e, chunk) for e in ends]
-    return Plan(tuple(tiles), TILE_ROWS * chunk * size, max(k, 1) * chunk * size)
+    return Plan(tuple(tiles), max(k, 1) * chunk * size, shared)
 
 
 class Workspace(threading.local):
-    """Scratch that a thread keeps; it grows to what was needed and is never read."""
+    """
+    Room for panels that a thread keeps; it grows to what was needed.
+
+    `call` is the call whose panels it holds.
+    """
 
     def __init__(self) -> None:
-        self.sizes = (0, 0)
-        self.arrays: tuple[Any, Any] = (None, None)
+        self.room = np.empty(0, np.uint8)
+        self.call: object = None
 
-    def get(self, plan: Plan) -> tuple[Any, Any]:
-        """Return scratch and panels of at least a plan's sizes."""
-        have, need = self.sizes, (plan.scratch_bytes, plan.panel_bytes)
-        if need[0] > have[0] or need[1] > have[1]:
-            self.sizes = (max(have[0], need[0]), max(have[1], need[1]))
-            first, second = (np.empty(size, np.uint8) for size in self.sizes)
-            self.arrays = (first, second)
-        return self.arrays
+    def get(self, size: int) -> Any:
+        """Return at least so many bytes."""
+        if size > self.room.size:
+            self.room = np.empty(size, np.uint8)
+        return self.room
 
 
 WORKSPACE = Workspace()
@@ -193,19 +204,24 @@ def over_panels(
     `panels` is w packed before, for a kernel that packs nothing.
     """
     prelude, axis = prelude_of(problem.spec), int(problem.spec.x.view != "T")
-    x_at, get = problem.spec.x.position, WORKSPACE.get
+    x_at = problem.spec.x.position
 
     def run(*args: Any) -> Any:
         out = args[-1]
         plan = tiles_of((*out.shape, args[x_at].shape[axis]), threads, block)
         if prelude is not None:
             args = (*args, *prelude(args))
+        this = object()
 
-        def work(tile: tuple[int, ...]) -> None:
-            scratch, own = get(plan)
-            call(*args, scratch, own if panels is None else panels, *tile)
+        def pack(tile: tuple[int, ...]) -> None:
+            fresh = not (plan.shared and WORKSPACE.call is this)
+            call(*args, WORKSPACE.get(plan.panel_bytes), *tile, fresh)
+            WORKSPACE.call = this
 
-        run_tiles(work, plan.tiles, threads)
+        def packed(tile: tuple[int, ...]) -> None:
+            call(*args, panels, *tile, False)
+
+        run_tiles(pack if panels is None else packed, plan.tiles, threads)
         return out
 
     return run

@@ -14,7 +14,6 @@ import numpy as np
 from tilewise.device.native import Parameter
 from tilewise.engines.cpu.loops import (
     CHUNK,
-    TILE_ROWS,
     direct,
     packed,
     packing,
@@ -100,8 +99,8 @@ def kernel_for(problem: Problem, method: str, block: Block) -> Kernel:
     A call passes the user's arguments, `out`, the computed scalars, and then: the
     product of the rows at hand where it is not in `out` ("blas_serial",
     "blas_parallel"); the first and the one past the last row (the same, but for
-    "blas_serial" in `out`); workspace and rows, columns, and
-    columns of a chunk ("packed"), or the packed w for workspace's panels ("bound").
+    "blas_serial" in `out`); room for panels, rows, columns, columns of a chunk and
+    whether to pack it ("packed"), or the packed w for the room ("bound").
     """
     out = problem.spec.arity
     signature = Signature(out + 1)
@@ -210,16 +209,20 @@ def small(
     rows(signature, False, problem.spec.arity)
     size = np.dtype(block.dtype).itemsize
     straight = problem.forms[1].layout == "C"
-    tile = block.rows if straight else TILE_ROWS
-    room = Parameter("room", value=tile * CHUNK * size)
-    signature.add("c", f"*{block.dtype}", room)
+    scratch(block, signature)
     if straight:
         return direct(problem, rendered, block)
     grid = Parameter("grid", problem.spec.w.position, value=size, shift=block.columns)
     signature.add("panels", f"*{block.dtype}", grid)
     pack = packing(block, across=False)
-    ends = ["jlo, jhi, chunk = 0, n, " + str(CHUNK), f"zero = {zero(block)}"]
+    ends = [f"jlo, jhi, chunk, fresh = 0, n, {CHUNK}, True", f"zero = {zero(block)}"]
     return [*ends, *packed(problem, rendered, block, pack)]
+
+
+def scratch(block: Block, signature: Signature) -> None:
+    """Append room for one block of the product."""
+    size = block.rows * block.columns * np.dtype(block.dtype).itemsize
+    signature.add("c", f"*{block.dtype}", Parameter("room", value=size))
 
 
 def panels(
@@ -231,9 +234,9 @@ def panels(
 ) -> list[str]:
     """Write a product over panels, packed here or before."""
     kind = f"*{block.dtype}"
-    signature.add("c", kind, Parameter("data", signature.place()))
+    scratch(block, signature)
     signature.add("panels", kind, Parameter("data", signature.place()))
-    signature.whole_numbers("lo", "hi", "jlo", "jhi", "chunk")
+    signature.whole_numbers("lo", "hi", "jlo", "jhi", "chunk", "fresh")
     pack = [] if bound else packing(block, problem.forms[1].layout == "C")
     return [f"zero = {zero(block)}", *packed(problem, rendered, block, pack)]
 

@@ -28,7 +28,7 @@ from tilewise.model.resolution import REFERENCE
 from tilewise.runtime.once import resolver
 from tilewise.runtime.race import entrants
 from tilewise.tuner.contest import filling
-from tilewise.tuner.measure import caller
+from tilewise.tuner.sampling import caller
 
 ROUNDS = 15
 SAMPLE_S = 1e-3

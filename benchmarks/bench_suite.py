@@ -28,11 +28,13 @@ PAIRS = 25
 BLOCK_S = 2e-3
 """Short calls are timed in blocks of this length."""
 PROTOCOL = (
-    "tuned first, as a first call would; then "
-    "25 shuffled rounds of tuned, tuned with out=, NumPy and NumPy again (A/A), in "
-    "blocks of at least 2 ms; ratios by round: median, quartiles, 95 % bounds of the "
-    "median; floor = max((2mnk + e mn) / peak, bytes / bandwidth)"
+    "tuned first, as a first call would; then 25 shuffled rounds of tuned, tuned with "
+    "out=, NumPy and NumPy again (A/A), in blocks of at least 2 ms; a kernel with "
+    "threads of its own after 0.12 s of rest, in which BLAS's threads stop spinning; "
+    "ratios by round: median, quartiles, 95 % bounds of the median; "
+    "floor = max((2mnk + e mn) / peak, bytes / bandwidth)"
 )
+OWN_THREADS = "cpu/packed threads"
 Key = tuple[str, str, int, int, int]
 
 
@@ -108,11 +110,14 @@ def row_of(at: Key, machine: dict[str, Any]) -> dict[str, Any]:
         "numpy": lambda: reference(*args),
         "again": lambda: reference(*args),
     }
-    times = interleaved(calls, PAIRS, max(1, min(1000, int(BLOCK_S / once))))
+    variant = str(kernel.explain(*args).variant)
+    apart = ("tuned", "out") if variant.startswith(OWN_THREADS) else ()
+    inner = max(1, min(1000, int(BLOCK_S / once)))
+    times = interleaved(calls, PAIRS, inner, apart=apart)
     floor = floor_us(kernel, args, machine, at)
     return {
         "epilogue": epilogue, "dtype": dtype, "m": m, "n": n, "k": k,
-        "variant": str(kernel.explain(*args).variant),
+        "variant": variant,
         "speed": ratio(times["numpy"], times["tuned"]),
         "control": ratio(times["numpy"], times["again"]),
         "numpy_us": round(statistics.median(times["numpy"]) / 1e3, 2),

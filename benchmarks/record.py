@@ -59,22 +59,38 @@ def load() -> float:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else math.nan
 
 
+REST_S = 0.12
+"""OpenBLAS's threads spin for 0.1 s after a product, where others' would run."""
+
+
 def interleaved(
-    calls: dict[str, Callable[[], Any]], rounds: int, inner: int, seed: int = 0
+    calls: dict[str, Callable[[], Any]],
+    rounds: int,
+    inner: int,
+    seed: int = 0,
+    apart: Sequence[str] = (),
 ) -> dict[str, list[float]]:
-    """Time calls in shuffled rounds; returns nanoseconds a call, a list a name."""
+    """
+    Time calls in shuffled rounds; returns nanoseconds a call, a list a name.
+
+    In each round those `apart` are timed together, after a rest and an untimed call.
+    """
     random = np.random.default_rng(seed)
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         for _ in range(inner):
             call()
-    names = list(calls)
+    groups = [[n for n in calls if n not in apart], list(apart)]
     for _ in range(rounds):
-        for name in random.permutation(names):
-            call, begun = calls[name], time.perf_counter_ns()
-            for _ in range(inner):
-                call()
-            times[name].append((time.perf_counter_ns() - begun) / inner)
+        for group in random.permutation(len(groups)):
+            if groups[group] == list(apart) and apart:
+                time.sleep(REST_S)
+                calls[apart[0]]()
+            for name in random.permutation(groups[group]):
+                call, begun = calls[name], time.perf_counter_ns()
+                for _ in range(inner):
+                    call()
+                times[name].append((time.perf_counter_ns() - begun) / inner)
     return times
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.model.variant import Variant
 from tilewise.tuner.clock import Clock
-from tilewise.tuner.measure import Sampler
+from tilewise.tuner.sampling import Sampler
 
 
 @dataclass

@@ -16,7 +16,8 @@ from tilewise.engines.base import Run
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 from tilewise.tuner.clock import WALL, Clock
-from tilewise.tuner.measure import Outcome, Rules, Sampler, race, sampler
+from tilewise.tuner.measure import Outcome, Rules, race
+from tilewise.tuner.sampling import Sampler, sampler
 
 A = Variant("test", "a")
 B = Variant("test", "b")
@@ -216,6 +217,61 @@ def test_thread_pools_do_not_disturb_the_others() -> None:
     assert [False, True, False] == [lane.loud for lane in outcome.lanes]
     medians = [outcome.timing(lane).median_us for lane in outcome.lanes]
     assert medians[2] / medians[0] == pytest.approx(0.8, rel=0.1)
+
+
+THREADED = Variant("test", "b", (("threads", 2),))
+
+
+def held_up(machine: Machine, slower: float) -> list[tuple[Variant, Sampler]]:
+    """Return contestants of which the first two leave threads that spin for 100 ms."""
+    until = [0.0]
+
+    def sample(calls: int, us: float, threaded: bool) -> float:
+        begun = machine.now
+        for _ in range(calls):
+            held = threaded and machine.now < until[0]
+            machine.spend(slower * us if held else us)
+            until[0] = until[0] if threaded else machine.now + 1e8
+        return machine.now - begun
+
+    times = ((REFERENCE, 5000.0, False), (A, 4900.0, False), (THREADED, 4000.0, True))
+    return [(v, partial(sample, us=us, threaded=own)) for v, us, own in times]
+
+
+def test_one_that_spinning_threads_hold_up_is_timed_by_itself() -> None:
+    """Its figure is that of a program that calls it again and again."""
+    machine = Machine(noise=0)
+    outcome = race(held_up(machine, 1.6), None, rules=Rules(clock=machine.clock))
+    assert THREADED == outcome.winner
+    assert [False, False, True] == [lane.shy for lane in outcome.lanes]
+    medians = [outcome.timing(lane).median_us for lane in outcome.lanes]
+    assert [5000, 4900, 4000] == medians
+
+
+def test_the_shy_are_chosen_on_a_noisy_machine() -> None:
+    """Load that comes and goes hides a fifth in less than half of the races."""
+    won = 0
+    for seed in range(40):
+        machine = Machine(seed, spikes=0)
+        outcome = race(held_up(machine, 1.6), None, rules=Rules(clock=machine.clock))
+        assert outcome.winner != A
+        won += THREADED == outcome.winner
+    assert won > 20
+
+
+def test_one_that_is_hardly_held_up_takes_part_in_each_round() -> None:
+    """Threads alone make nobody shy."""
+    machine = Machine(1, noise=0.02, spikes=0)
+    outcome = race(held_up(machine, 1.05), None, rules=Rules(clock=machine.clock))
+    assert not any(lane.shy for lane in outcome.lanes)
+
+
+def test_a_short_budget_leaves_no_time_to_look_for_the_shy() -> None:
+    """Rests of a tenth of a second do not fit."""
+    machine = Machine(1, noise=0.02, spikes=0)
+    outcome = race(held_up(machine, 1.6), 0.3, rules=Rules(clock=machine.clock))
+    assert not any(lane.shy for lane in outcome.lanes)
+    assert machine.now < 0.4e9
 
 
 def test_times_an_allocated_output() -> None:

@@ -14,7 +14,8 @@ from tilewise.tuner.clock import Clock
 from tilewise.tuner.contest import Case, Contestant
 from tilewise.tuner.expect import is_vast
 from tilewise.tuner.isolate import Limits, Lost, Relay, bounded
-from tilewise.tuner.measure import LEAST_S, MOST_S, Rules, Sampler, sampler
+from tilewise.tuner.measure import LEAST_S, MOST_S, Rules
+from tilewise.tuner.sampling import Sampler, sampler
 from tilewise.tuner.verify import Exam, Verdict, prepare, verify
 from tilewise.tuner.watch import tell
 

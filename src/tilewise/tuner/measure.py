@@ -1,40 +1,29 @@
 """
 The race: interleaved, shuffled rounds until the winner is settled or time is up.
 
-What is timed is a call as a user makes it: the output is allocated, the Python around
-the code runs. Samples are long against the clock's grain; the number of calls in one
+Samples are long against the clock's grain; the number of calls in one
 is part of the protocol.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import cycle
-from typing import Any
 
 import numpy as np
 
-from tilewise.device.views import device_empty, is_device_array
-from tilewise.engines.base import bound_run
 from tilewise.model.measurement import Protocol, Timing
 from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
-from tilewise.tuner.bench import placed
 from tilewise.tuner.clock import WALL, Clock
-from tilewise.tuner.contest import Case, Contestant
-from tilewise.tuner.inputs import Guarded, guarded, is_plain
 from tilewise.tuner.isolate import Lost, ending_of
 from tilewise.tuner.rule import Standing, standing
+from tilewise.tuner.sampling import Sampler
 from tilewise.tuner.stats import median_interval
 from tilewise.tuner.watch import tell
 
-__all__ = ["Lane", "Outcome", "Rules", "Sampler", "caller", "race", "sampler"]
-
-Sampler = Callable[[int], float]
-"""sampler(calls): make so many calls and return the nanoseconds that they took."""
+__all__ = ["Lane", "Outcome", "Rules", "race"]
 
 SAMPLE_NS = 50_000.0
 GRAINS = 200
@@ -62,9 +51,16 @@ RESTED = 4
 REFUSALS = 3
 """A contestant whose clock fails so often in a row is out."""
 
-COLD_BYTES = 1 << 26
-COLD_COPIES = 64
-"""A cold cache: arguments rotate through 64 MiB or 64 copies."""
+SPIN_NS = 1.2e8
+DISTURBED = 1.15
+"""A threaded one that takes 1.15 times as long right after the incumbent as when it
+is by itself is shy: it runs by itself. OpenBLAS's threads spin for 100 ms after a
+product, on the processors that the other's threads need."""
+
+SHY_S = 2.0
+TURN = 4
+"""Where there are shy ones they and the others take turns, of four rounds each; a race
+without a stated budget then takes two seconds more, most of them rests."""
 
 
 @dataclass(slots=True)
@@ -73,7 +69,8 @@ class Lane:
     One contestant's way through the race; `us` holds NaN for a round it missed.
 
     A `loud` one, such as one with threads that go on spinning, slows whoever comes
-    next, so that the others rest after it.
+    next, so that the others rest after it; a `shy` one, whose threads others' spinning
+    ones hold up, is timed by itself.
     """
 
     variant: Variant
@@ -82,6 +79,7 @@ class Lane:
     call_ns: float = 0.0
     us: list[float] = field(default_factory=list)
     loud: bool = False
+    shy: bool = False
     reason: str = ""
     failed: bool = False
     running: bool = True
@@ -135,68 +133,6 @@ class Outcome:
         return Timing(found.median, low, high, len(taken), protocol, self.busy)
 
 
-def caller(
-    contestant: Contestant, case: Case, args: Sequence[Any]
-) -> Callable[..., Any]:
-    """Return what a user's call comes to: a function, or an output and a run."""
-    if contestant.variant == REFERENCE:
-        return case.bench.reference if case.bench else case.reference
-    if contestant.direct is not None:
-        return contestant.direct
-    shape, dtype = case.shape, case.dtype
-    like = next((arg for arg in args if is_device_array(arg)), None)
-    empty = np.empty if like is None else partial(device_empty, like)
-    run = bound_run(contestant.run, args) if case.bound else contestant.run
-
-    def call(*args: Any) -> Any:
-        return run(*args, empty(shape, dtype))
-
-    return call
-
-
-def sampler(
-    contestant: Contestant, case: Case, clock: Clock, cache: str = "warm"
-) -> Sampler:
-    """Time a contestant in this process, on copies of the caller's arguments."""
-    turns = [copies(case) for _ in range(rotation(case, cache))]
-    # Lazy: what fails to bind fails in its lane.
-    sets = cycle((caller(contestant, case, args), args) for args in turns)
-    read, bench = clock.read, case.bench
-
-    def sample(calls: int) -> float:
-        taken = [next(sets) for _ in range(calls)]
-
-        def each() -> None:
-            for call, args in taken:
-                call(*args)
-
-        if bench is not None:
-            return bench.time_ns(each, taken[0][1])
-        begun = read()
-        each()
-        return read() - begun
-
-    return sample
-
-
-def copies(case: Case) -> tuple[Any, ...]:
-    """Copy a case's arrays in their layouts: a contestant cannot spoil the caller's."""
-    made = [guarded(a, a) if is_plain(a) else a for a in case.args]
-    if case.bench is None:
-        return tuple(a.array if isinstance(a, Guarded) else a for a in made)
-    device = case.bench.device
-    return tuple(placed(device, a)[1] if isinstance(a, Guarded) else a for a in made)
-
-
-def rotation(case: Case, cache: str) -> int:
-    """Return how many copies of the arguments take turns."""
-    if cache == "warm":
-        return 1
-    arrays = [a for a in case.args if isinstance(a, np.ndarray)]
-    size = sum(a.nbytes for a in arrays)
-    return max(2, min(COLD_COPIES, math.ceil(COLD_BYTES / max(size, 1))))
-
-
 def race(
     entries: Sequence[tuple[Variant, Sampler]],
     budget_s: float | None,
@@ -219,6 +155,9 @@ def race(
     run.warm(begun + 1e9 * (MOST_S if budget_s is None else budget_s))
     given_s = run.enough_s() if budget_s is None else budget_s
     run.listen(given_s)
+    run.look_for_shy(given_s)
+    if budget_s is None and any(lane.shy for lane in lanes):
+        given_s += SHY_S
     run.rounds(begun + 1e9 * given_s)
     protocol = Protocol(rules.clock.name, rules.cache)
     return Outcome(lanes, run.standing(), share(), protocol)
@@ -227,6 +166,19 @@ def race(
 def disturbs(after: Sequence[float], rested: Sequence[float]) -> bool:
     """Say whether all samples right after a contestant are slower than all rested."""
     return min(after, default=0.0) > LOUD * max(rested, default=math.inf)
+
+
+def own_threads(lane: Lane) -> int:
+    """Return the threads that a variant's configuration names."""
+    named = dict(lane.variant.config).get("threads", 1)
+    return named if isinstance(named, int) else 1
+
+
+def held_up(after: Sequence[float], alone: Sequence[float]) -> bool:
+    """Say whether a contestant is slower after another one than by itself."""
+    if not after or not alone:
+        return False
+    return bool(np.median(after) > DISTURBED * np.median(alone))
 
 
 def possible(taken: float) -> bool:
@@ -315,22 +267,53 @@ class Race:
             taken.append(self.timed(self.lanes[place], 1))
         return [ns for ns in taken if ns]
 
+    def look_for_shy(self, budget_s: float) -> None:
+        """Find whose own threads are held up by those that the incumbent leaves."""
+        if budget_s * 1e9 < 4 * SPIN_NS:
+            return
+        for place, lane in enumerate(self.lanes):
+            if place == self.base or not lane.running or own_threads(lane) < 2:
+                continue
+            after = self.repeated(place, self.base)
+            self.clock.rest(SPIN_NS)
+            alone = [self.timed(lane, 1) for _ in range(1 + RESTED)][1:]
+            lane.shy = held_up(after, [ns for ns in alone if ns])
+
     def rounds(self, end: float) -> None:
         """Sample round by round; the order is drawn anew for each."""
-        look = FIRST_LOOK
+        count = TURN if any(lane.shy for lane in self.lanes) else 1
+        look = FIRST_LOOK * count
         while self.contested():
             for lane in self.lanes:
-                lane.us.append(math.nan)
-            for place in shuffled(self.random, len(self.lanes)):
-                if not self.lanes[place].running:
-                    continue
-                self.sample(place)
-                if self.clock.read() > end:
-                    return
+                lane.us += [math.nan] * count
+            for places in self.groups():
+                for at in range(-count, 0):
+                    if not self.round(places, at, end):
+                        return
             if len(self.lanes[0].us) >= look:
                 look = math.ceil(look * GROWTH)
                 if self.judged(end):
                     return
+
+    def groups(self) -> Iterator[list[int]]:
+        """Yield the shy and the others, in any order; the shy when it is still."""
+        shy = [i for i, lane in enumerate(self.lanes) if lane.shy and lane.running]
+        others = [i for i, lane in enumerate(self.lanes) if i not in shy]
+        for places in (shy, others) if self.random.random() < 0.5 else (others, shy):
+            if places and places == shy:
+                self.clock.rest(SPIN_NS)
+                self.timed(self.lanes[shy[0]], 1)
+            yield places
+
+    def round(self, places: list[int], at: int, end: float) -> bool:
+        """Sample each of some once, for the round `at`; say whether time is left."""
+        for number in shuffled(self.random, len(places)):
+            if not self.lanes[places[number]].running:
+                continue
+            self.sample(places[number], at)
+            if self.clock.read() > end:
+                return False
+        return True
 
     def contested(self) -> bool:
         """Say whether two still run, or one that is alone has too few rounds."""
@@ -354,7 +337,7 @@ class Race:
         left_s = max(0.0, (end - self.clock.read()) / 1e9)
         tell("measuring", best.variant, best.variant, median_us, left_s)
 
-    def sample(self, place: int) -> None:
+    def sample(self, place: int, at: int) -> None:
         """Take one sample; short calls are led in by one that is not timed."""
         lane, before = self.lanes[place], self.last
         if before >= 0 and self.lanes[before].loud and before != place:
@@ -364,7 +347,7 @@ class Race:
             self.timed(lane, 1)
         taken = self.timed(lane, lane.calls)
         if taken:
-            lane.us[-1] = taken / lane.calls / 1e3
+            lane.us[at] = taken / lane.calls / 1e3
 
     def timed(self, lane: Lane, calls: int) -> float | None:
         """Time some calls; an error or a clock that fails is noted by name."""

@@ -269,7 +269,7 @@ class Race:
 
     def look_for_shy(self, budget_s: float) -> None:
         """Find whose own threads are held up by those that the incumbent leaves."""
-        if budget_s * 1e9 < 4 * SPIN_NS:
+        if budget_s * 1e9 < 8 * SPIN_NS:
             return
         for place, lane in enumerate(self.lanes):
             if place == self.base or not lane.running or own_threads(lane) < 2:
@@ -296,14 +296,18 @@ class Race:
                     return
 
     def groups(self) -> Iterator[list[int]]:
-        """Yield the shy and the others, in any order; the shy when it is still."""
+        """Yield the others and the shy, in any order; the shy when it is still."""
         shy = [i for i, lane in enumerate(self.lanes) if lane.shy and lane.running]
         others = [i for i, lane in enumerate(self.lanes) if i not in shy]
-        for places in (shy, others) if self.random.random() < 0.5 else (others, shy):
-            if places and places == shy:
-                self.clock.rest(SPIN_NS)
-                self.timed(self.lanes[shy[0]], 1)
-            yield places
+        first = not shy or self.random.random() < 0.5
+        if first:
+            yield others
+        if shy:
+            self.clock.rest(SPIN_NS)
+            self.timed(self.lanes[shy[0]], 1)
+            yield shy
+        if not first:
+            yield others
 
     def round(self, places: list[int], at: int, end: float) -> bool:
         """Sample each of some once, for the round `at`; say whether time is left."""

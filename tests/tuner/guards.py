@@ -8,15 +8,23 @@ each test passes with its guard and fails without it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 
+from tilewise import settings
+from tilewise.engines.cpu import engine as cpu_engine
+from tilewise.model.decision import Range
+from tilewise.runtime import mode, resolve, sweeps, tables
+from tilewise.store import decisions
 from tilewise.tuner import (
     claims,
     clock,
@@ -63,6 +71,36 @@ def careless(step: Callable[..., Any], words: list[str]) -> tuple[str, Any]:
     return "value", step(*words)
 
 
+def point_alone(point: Any) -> Any:
+    """Return a region of one point."""
+    return tuple(Range(axis, size, size) for axis, size in point)
+
+
+def points_alone(found: Any, ranges: Any, fixed: Any) -> Any:
+    """Keep of a sweep only what it measured."""
+    whole = (sweeps.placed(decision, ranges, fixed) for decision in found.points)
+    return tuple(replace(one, region=point_alone(one.point)) for one in whole)
+
+
+@functools.cache
+def output_of(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return the one output of a shape."""
+    return inputs.guarded(np.empty(shape, dtype))
+
+
+def one_output(like: Any, values: Any = None, fill: int = 0xFF) -> Any:
+    """Lay out arguments as ever, but hand out one output for all runs."""
+    if values is not None:
+        return inputs.guarded(like, values, fill)
+    return output_of(like.shape, like.dtype)
+
+
+def naive(expected: Any, actual: Any) -> Any:
+    """Compare as `error > bound` does, which NaN passes."""
+    units = np.abs(actual - expected.centre) / expected.radius
+    return np.nan_to_num(units, posinf=0.0)
+
+
 regions_halves = regions.halves
 
 GUARDS = (
@@ -76,6 +114,16 @@ GUARDS = (
     Guard("every element is written", verify, "GUARDS",
           lacking(verify.leaves_unwritten),
           "test_verify.py::test_names_the_fault[half_writer]"),
+    Guard("contestants get copies", verify, "is_plain", lambda arg: False,
+          "test_planner.py::test_the_callers_arguments_are_not_written"),
+    Guard("each run has its own output", verify, "guarded", one_output,
+          "test_planner.py::test_half_writers_cannot_pass_each_others_check"),
+    Guard("who is wrong does not race", verify.Verdict, "ok", True,
+          "test_planner.py::test_when_all_fail_the_reference_wins"),
+    Guard("what all failed is kept", tables.Tables, "keep",
+          lambda self, table, **options: False,
+          "../runtime/test_race.py"
+          "::test_where_all_fail_the_function_serves_once_and_for_all"),
     Guard("a returned array is new", verify, "RETURNING", [verify.changes_input],
           "test_returned.py::test_what_a_returned_array_hides_is_found[reuser]"),
     Guard("the poison is not zero", verify, "POISONS", (0, 0),
@@ -86,6 +134,8 @@ GUARDS = (
     Guard("more than the caller's values are tried", verify, "makers",
           lambda *sizes: (),
           "test_verify.py::test_finds_low_precision_at_large_k"),
+    Guard("NaN is no small error", expect.Expected, "error", naive,
+          "test_verify.py::test_is_aware_of_nan_and_inf"),
     Guard("the bound grows with k", nudge, "gamma",
           lambda k, unit, random=False: 0 * k,
           "test_verify.py::test_accepts_sums_in_any_order"),
@@ -114,7 +164,42 @@ GUARDS = (
     Guard("the own time is not load", clock, "JIFFIES", -100,
           "test_clock.py::test_single_steps_do_not_count"),
     Guard("a worker catches all", isolate, "answer", careless,
-          "test_isolate.py::test_records_how_a_contestant_ends[exiter]"),
+          "test_isolate.py::test_records_how_a_contestant_ends[interrupter]"),
+    Guard("a worker has its time", isolate, "BUDGETS", 10**6,
+          "test_relay.py::test_an_answer_is_given_time_by_the_budget"),
+    Guard("a sweep's rest bounds all", sweep.Sweeper, "left_s", 60.0,
+          "../runtime/test_sweeps.py::test_slow_variants_do_not_overrun_a_budget"),
+    Guard("nothing is tuned in a worker", isolate, "settle", lambda limits: None,
+          "../api/test_bad_variants.py"
+          "::test_a_variant_that_calls_a_kernel_forks_one_worker"),
+    Guard("load replaces nothing clean", tables, "spoils", lambda stored, table: (),
+          "../runtime/test_tables.py"
+          "::test_load_does_not_replace_a_clean_decision_on_disk"),
+    Guard("figures are of one code", planner, "holding",
+          lambda known, entered: {c.variant: c for c in known},
+          "test_planner.py::test_figures_of_other_code_are_taken_anew"),
+    Guard("other versions are stale", resolve, "stale_fields",
+          lambda decision, now: {},
+          "../runtime/test_resolve.py::test_a_changed_version_makes_a_decision_stale"),
+    Guard("each hardware has its tables", decisions, "table_name",
+          lambda key: decisions.digest(key.kernel, key.table),
+          "../runtime/test_resolve.py"
+          "::test_decisions_of_other_hardware_are_a_miss_that_says_so"),
+    Guard("off measures nothing", mode, "current",
+          lambda: replace(settings.current(), tune=""),
+          "../runtime/test_race.py::test_tuning_off_never_writes"),
+    Guard("the library's product competes", cpu_engine, "REASONS",
+          cpu_engine.REASONS | {"blas_serial": lambda variant, problem: "no"},
+          "../engines/cpu/test_engine.py"
+          "::test_the_librarys_product_with_a_pass_always_competes"),
+    Guard("a miss has a reason", resolve, "why_undecided", lambda stops: "untuned",
+          "../api/test_explain.py::test_a_miss_says_what_the_next_call_does"),
+    Guard("a decision holds for a cell", planner, "cell", point_alone,
+          "test_planner.py::test_decides_the_log2_cell"),
+    Guard("a sweep decides all sizes", sweeps, "drawn", points_alone,
+          "../runtime/test_sweeps.py::test_every_size_of_a_range_is_decided"),
+    Guard("what lies beyond is served", sweep, "opened", lambda leaves: (),
+          "../runtime/test_sweeps.py::test_regions_cover_the_range_once"),
     Guard("one process sweeps", claims, "lock", lambda file: True,
           "test_claims.py::test_one_process_gets_it"),
     Guard("one thread sweeps", claims, "held", mock.MagicMock(),
@@ -132,8 +217,9 @@ GUARDS = (
 
 def passes(test: str) -> bool:
     """Run one test in this process, quietly; say whether all of it passed."""
-    place = f"tests/tuner/{test}"
-    for name in [name for name in sys.modules if name.startswith("tests.tuner.test_")]:
+    file, _, name = test.partition("::")
+    place = f"{Path('tests/tuner', file).resolve()}::{name}"
+    for name in [name for name in sys.modules if ".test_" in name]:
         del sys.modules[name]  # what a test module remembers would hide the patch
     with contextlib.redirect_stdout(io.StringIO()):
         code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", place])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,8 @@ def test_a_wrong_candidate_never_wins() -> None:
     assert "wrong" == statuses(decision)["test/bias_forgetter"]
 
 
-def test_half_writers_cannot_pass_each_others_check() -> None:
+@pytest.mark.parametrize("depth", [0, 12], ids=("one trial", "more"))
+def test_half_writers_cannot_pass_each_others_check(depth: int) -> None:
     """Two that each write half are both refused: outputs are fresh for each run."""
 
     def other_half(x: Any, w: Any, b: Any, out: Any) -> Any:
@@ -92,7 +94,7 @@ def test_half_writers_cannot_pass_each_others_check() -> None:
         return out
 
     entries = [c.entry(c.half_writer), c.entry(other_half)]
-    found = statuses(decide(c.case(), entries, (), None, 0.01))
+    found = statuses(decide(c.case(depth=depth), entries, (), None, 0.01))
     assert ["wrong", "wrong"] == [found["test/half_writer"], found["test/other_half"]]
 
 
@@ -131,6 +133,15 @@ def test_reuses_known_figures() -> None:
     assert BLAS == decision.variant
     assert 0 == land.runs.get((SMALL, POINT), 0)
     assert known == decision.candidates[:2]
+
+
+def test_figures_of_other_code_are_taken_anew() -> None:
+    """What a variant's older code took says nothing of the new."""
+    land = made({REFERENCE: 100.0, SMALL: 50.0})
+    known = [replace(c, version="older") for c in settle(land).candidates]
+    land.runs.clear()
+    settle(land, SMALL, known=known)
+    assert 0 < land.runs[SMALL, POINT]
 
 
 def test_known_figures_need_the_margin_too() -> None:

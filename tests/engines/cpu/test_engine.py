@@ -191,6 +191,20 @@ def test_other_dtypes_are_rejected_by_name() -> None:
     assert "x is float16; float32 and float64 are fused" == reason
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4096, 2, 4096), (512, 512, 512)])
+def test_the_librarys_product_with_a_pass_always_competes(
+    shape: tuple[int, int, int],
+) -> None:
+    """A fused product that is slower than BLAS and the epilogue loses to those."""
+    m, n, k = shape
+    args = np.empty((m, k)), np.empty((k, n)), np.empty(n)
+    problem = problem_of(lambda x, w, b: np.tanh(x @ w + b), args)
+    target = cpu_target()
+    able = [v for v in ENGINE.variants(problem, target)
+            if ENGINE.rejects(v, problem, target) is None]  # fmt: skip
+    assert Variant("cpu", "blas_serial") in able
+
+
 def test_an_identity_has_no_epilogue_to_fuse() -> None:
     """The product alone is NumPy's own business."""
     problem = problem_of(lambda x, w: x @ w, inputs(3, 3, 3)[:2])

@@ -104,6 +104,15 @@ def test_a_hit_is_the_same_in_json() -> None:
     assert pytest.approx(12 / 9) == told["distance"]
 
 
+@pytest.mark.parametrize("winner", [SMALL, BLAS, REFERENCE], ids=str)
+def test_a_call_runs_what_explain_says(winner: Variant) -> None:
+    """What is printed is what the call acts on."""
+    dense = stored(variant=winner)
+    assert winner == dense.explain(*inputs(12)).variant
+    dense(*inputs(12))
+    assert {str(winner): 1} == dense.stats.dispatches
+
+
 def test_a_miss_says_what_the_next_call_does() -> None:
     """Nothing is measured for these sizes; with tuning off nothing will be."""
     dense = stored()

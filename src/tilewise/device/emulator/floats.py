@@ -1,11 +1,12 @@
 """
 Compute PTX float arithmetic with its one rounding, over arrays.
 
-float32 results of +, -, *, /, sqrt and fma come from float64, whose product of two
-float32 is exact. A sum that float64 rounds is rounded to odd where it matters, so the
-second rounding is right (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly
-rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4),
-2008). float64 fma uses their algorithm, and exact rationals outside its range.
+Rounded to nearest, NumPy and the host's fma have the result. In the other modes
+float32 results come from float64, whose product of two float32 is exact. A sum that
+float64 rounds is rounded to odd, so that the second rounding is right (S. Boldo and
+G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+rounding to odd", IEEE Trans. Computers 57(4), 2008). float64 results of those modes
+are exact rationals, rounded lane by lane.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tilewise.device.emulator import exact
+from tilewise.device.emulator.fused import fused
 
 __all__ = [
     "add_f32",
@@ -42,14 +44,9 @@ Array: TypeAlias = Any
 Binary: TypeAlias = Callable[[Array, Array], Array]
 
 F64: Final = np.float64
-_HALF: Final = np.uint64(1 << 28)
-_LOW: Final = np.uint64((1 << 29) - 1)
 _ONE: Final = np.uint64(1)
 _TINY: Final = {2: np.float16(2**-14), 4: np.float32(2**-126), 8: F64(2**-1022)}
 _BITS: Final = {2: np.uint16, 4: np.uint32, 8: np.uint64}
-_SPLIT: Final = F64(2**27 + 1)
-_LEAST: Final = F64(2.0**-960)
-_MOST: Final = F64(2.0**990)
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
@@ -84,18 +81,7 @@ def toward(near: Array, error: Array, mode: str) -> Array:
 
 def fma_f32(mode: str) -> Callable[[Array, Array, Array], Array]:
     """Return fma of float32: one rounding of a * b + c."""
-    return _fma_f32_near if mode == "rn" else partial(_fma_f32_directed, mode)
-
-
-def _fma_f32_near(a: Array, b: Array, c: Array) -> Array:
-    product = np.multiply(a, b, dtype=F64)
-    total = product + c
-    near = total.astype(np.float32)
-    # Two roundings differ from one only where the first ends on a tie of the second.
-    tie = (total.view(np.uint64) & _LOW) == _HALF
-    if tie.any() or (np.abs(near) < _TINY[4]).any():
-        return odd_sum(product, np.asarray(c, F64)).astype(np.float32)
-    return near
+    return fused() if mode == "rn" else partial(_fma_f32_directed, mode)
 
 
 def _fma_f32_directed(mode: str, a: Array, b: Array, c: Array) -> Array:
@@ -166,41 +152,14 @@ def sqrt_f32(mode: str) -> Callable[[Array], Array]:
     return root
 
 
-def _fma_f64_near(a: Array, b: Array, c: Array) -> Array:
-    a, b, c = np.broadcast_arrays(a, b, c)
-    product = a * b
-    size = np.abs(product)
-    zero = (a == 0) | (b == 0)
-    safe = ((size > _LEAST) & (size < _MOST) | zero) & (np.abs(c) < _MOST)
-    safe &= (np.abs(a) < _MOST) & (np.abs(b) < _MOST)
-    out = _fma_f64_safe(a, b, c, product)
-    if safe.all():
-        return out
-    scalar = partial(_scalar_fma, "rn")
-    return exact.exactly(scalar, out, ~safe, a, b, c)
-
-
 def _scalar_fma(mode: str, a: float, b: float, c: float) -> float:
     return exact.fma_f64(a, b, c, mode)
-
-
-def _fma_f64_safe(a: Array, b: Array, c: Array, product: Array) -> Array:
-    left, right = a * _SPLIT, b * _SPLIT
-    a_high, b_high = left - (left - a), right - (right - b)
-    a_low, b_low = a - a_high, b - b_high
-    low = a_high * b_high - product
-    low = ((low + a_high * b_low) + a_low * b_high) + a_low * b_low
-    mid, mid_low = two_sum(c, low)
-    high, high_low = two_sum(product, mid)
-    tail = odd_sum(mid_low, high_low)
-    # An exact zero takes its sign from the plain sum.
-    return np.where((tail == 0) & (high == 0), product + c, high + tail)
 
 
 def fma_f64(mode: str) -> Callable[[Array, Array, Array], Array]:
     """Return fma of float64: one rounding of a * b + c."""
     if mode == "rn":
-        return _fma_f64_near
+        return fused()
 
     def directed(a: Array, b: Array, c: Array) -> Array:
         a, b, c = np.broadcast_arrays(a, b, c)

@@ -106,7 +106,7 @@ def guards(session: nox.Session) -> None:
 @nox.session(default=False)
 def emulate(session: nox.Session) -> None:
     """Run the heavy tests of the emulated device."""
-    pytest(session, "-n", "auto", "-m", "emulate")
+    pytest(session, "-n", "auto", "-m", "emulate", "--timeout", "1800")
 
 
 @nox.session(default=False)

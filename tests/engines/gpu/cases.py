@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from tilewise.engines.numba_cuda.engine import NumbaCudaEngine
 from tilewise.model.problem import Problem, pose
 from tilewise.model.spec import match
 from tilewise.model.trace import trace
-from tilewise.model.variant import Variant
+from tilewise.model.variant import Artifact, Variant
 from tilewise.runtime.question import arg_form
 
 NAMES = ("x", "w", "b", "c", "r", "i", "a")
@@ -240,23 +240,39 @@ def problem_at(function: Callable[..., Any], case: Case) -> Problem:
     return posed
 
 
-RUNS: dict[tuple[str, str, str], Any] = {}
+Key: TypeAlias = tuple[str, ...]
+ARTIFACTS: dict[Key, Artifact] = {}
+RUNS: dict[Key, Any] = {}
+KEPT = 16
+"""What is kept of each at most: a kernel, epilogue and dtype has 10 runs."""
+
+
+def kept(cache: dict[Key, Any], key: Key, make: Callable[[], Any]) -> Any:
+    """Return what was made for a key; the oldest makes room."""
+    if key not in cache:
+        if len(cache) >= KEPT:
+            del cache[next(iter(cache))]
+        cache[key] = make()
+    return cache[key]
 
 
 def run_of(case: Case, arch: str) -> Any:
-    """Build and load a case's kernel, once for the same code."""
+    """Build a case's kernel once for the same source, and load it once for a spec."""
     function = function_of(case.epilogue, case.layout == "T T")
     problem, target = problem_at(function, case), cuda_target(arch)
-    engine = ENGINES[case.variant.engine]
-    reason = engine.rejects(case.variant, problem, target)
+    engine, variant = ENGINES[case.variant.engine], case.variant
+    reason = engine.rejects(variant, problem, target)
     if reason is not None:
         return reason
-    key = (case.kernel, arch, repr(engine.key_parts(case.variant, problem, target)))
-    if key not in RUNS:
-        artifact = engine.build(case.variant, problem, target)
-        artifact = replace(artifact, verified="emulated")  # Its check is tested apart.
-        RUNS[key] = engine.load(artifact, case.variant, problem)
-    return RUNS[key]
+    parts = dict(engine.key_parts(variant, problem, target))
+    source = (case.kernel, arch, parts["source"], parts["types"])
+
+    def load() -> Any:
+        built = kept(ARTIFACTS, source, lambda: engine.build(variant, problem, target))
+        # Its check is tested apart.
+        return engine.load(replace(built, verified="emulated"), variant, problem)
+
+    return kept(RUNS, (*source, parts["spec"]), load)
 
 
 def difference(case: Case, arch: str = "sm_90") -> str:

@@ -67,7 +67,6 @@ def product() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.emulate
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("kernel", "epilogue", "dtype"), product())
 def test_the_full_product(kernel, epilogue, dtype):
     """Every layout, size, kind of values and landing of one kernel and epilogue."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tilewise
 from tilewise import ArgumentError, EngineError, TraceError, tuned_kernel
 
 AXES = {"n_samples": lambda x: x.size, "joint_size": lambda bins: bins * bins}
@@ -143,23 +142,6 @@ def test_changed_code_of_a_variant_is_raced_again() -> None:
     other.__name__ = "fast"
     changed.variant(other)
     assert "user/fast did not race, or changed" in changed.explain(*ARGS).reason
-
-
-def test_changed_code_of_a_variant_does_not_serve_when_off() -> None:
-    """What was measured says nothing of the new code, and nothing may be measured."""
-    kernel = fresh()
-    kernel.variant(fast)
-    kernel(*ARGS)
-    changed = fresh()
-
-    def other(x: Any, y: Any, bins: int) -> Any:
-        raise ValueError("changed")
-
-    other.__name__ = "fast"
-    changed.variant(other)
-    with tilewise.tuning("off"):
-        assert "reference" == str(changed.explain(*ARGS).variant)
-        np.testing.assert_array_equal(changed(*ARGS), joint(*ARGS))
 
 
 def test_valid_is_asked_with_the_names_that_it_takes() -> None:

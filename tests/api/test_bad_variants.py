@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.api.test_axes_kernel import ARGS, fast, fresh, joint, make_inputs, statuses
-from tilewise import tuned_kernel
+from tilewise import tuned_kernel, tuning
 from tilewise.tuner import isolate
 
 
@@ -186,7 +186,7 @@ def test_a_variant_that_calls_a_kernel_forks_one_worker(
 OPENMP = """
 import numpy as np
 from numba import config, njit, prange, threading_layer
-from tilewise import tuned_kernel
+from tilewise import tuned_kernel, tuning
 
 config.THREADING_LAYER = "omp"
 
@@ -223,6 +223,23 @@ def test_openmp_in_this_process_rejects_nobody(tmp_path: Path) -> None:
         check=False,
     )  # fmt: skip
     assert ["199990000", "['measured']"] == done.stdout.splitlines(), done.stderr
+
+
+def test_changed_code_of_a_variant_does_not_serve_when_off() -> None:
+    """What was measured says nothing of the new code, and nothing may be measured."""
+    kernel = fresh()
+    kernel.variant(fast)
+    kernel(*ARGS)
+    changed = fresh()
+
+    def other(x: Any, y: Any, bins: int) -> Any:
+        raise ValueError("changed")
+
+    other.__name__ = "fast"
+    changed.variant(other)
+    with tuning("off"):
+        assert "reference" == str(changed.explain(*ARGS).variant)
+        np.testing.assert_array_equal(changed(*ARGS), joint(*ARGS))
 
 
 def test_a_call_that_is_wrong_itself_costs_no_variant() -> None:

@@ -33,8 +33,9 @@ def test_an_answer_is_given_time_by_the_budget(
 
 
 def test_what_is_left_of_a_sweep_bounds_an_answer() -> None:
-    """The last point of a sweep can't overrun it by twenty of its own budgets."""
-    assert 3.0 == bounded(Limits(total_s=3.0), 0.5, 0.0).seconds
+    """One that hangs takes no more than a quarter of it, or the least of all."""
+    limits = (bounded(Limits(total_s=left), 0.5, 0.0) for left in (60.0, 20.0, 3.0))
+    assert [10.0, 5.0, 2.0] == [one.seconds for one in limits]
 
 
 def test_a_hanging_variant_costs_two_seconds_at_a_small_budget() -> None:

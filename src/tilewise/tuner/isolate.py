@@ -50,7 +50,7 @@ class Limits:
     What one answer may take: seconds, `why` so many, and bytes on top of those in use.
 
     `total_s` is what verifying all contestants may take: who is not reached by then is
-    not tried.
+    not tried, and one answer may take a quarter of it.
     """
 
     seconds: float = 60.0
@@ -74,7 +74,7 @@ def bounded(limits: Limits, budget_s: float, call_s: float) -> Limits:
         (BUDGETS * budget_s, f"{BUDGETS} times the budget"),
         (CALLS * call_s, f"{CALLS} calls of the reference"),
     )
-    most = min(limits.seconds, max(LEAST_S, limits.total_s))
+    most = min(limits.seconds, max(LEAST_S, limits.total_s / 4))
     if seconds > most:
         return replace(limits, seconds=most)
     return replace(limits, seconds=seconds, why=why)

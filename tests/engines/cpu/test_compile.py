@@ -49,6 +49,16 @@ def test_a_blocks_epilogue_is_vectors_without_comparing_addresses(method: str) -
     assert "vector.memcheck" not in ir
 
 
+@pytest.mark.parametrize("shape", [(8, 8), (8,)])
+def test_a_matrix_of_the_epilogue_is_asked_for(shape: tuple[int, ...]) -> None:
+    """Only what has rows far apart."""
+    args = (*inputs(8, 8, 8)[:2], np.ones(shape, "f4"))
+    problem = problem_of(lambda x, w, b: x @ w + b, args)
+    made = kernel_for(problem, "packed", block_of(cpu_target(), "float32"))
+    calls = re.findall(r" call [^\n]*tilewise_ahead", ir_of(made))
+    assert (len(shape) == 2) == bool(calls)
+
+
 def test_numba_goes_on_optimising_for_others() -> None:
     """Its level stands again where a kernel was compiled, also one that fails."""
     from numba.core import config

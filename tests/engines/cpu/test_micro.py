@@ -11,6 +11,7 @@ import pytest
 
 from tilewise.device.native import execution_engine
 from tilewise.engines.cpu.micro import (
+    AHEAD,
     ARGUMENTS,
     COPY,
     POINTERS,
@@ -39,7 +40,7 @@ def engine(block: Block) -> Any:
 
 def call(block: Block, name: str, values: dict[str, Any]) -> None:
     """Call a micro-kernel with arrays and numbers by parameter."""
-    names = COPY if name == "copy" else ARGUMENTS
+    names = {"copy": COPY, "ahead": AHEAD}.get(name, ARGUMENTS)
     types = [ctypes.c_void_p if n in POINTERS else ctypes.c_int64 for n in names]
     address = engine(block).get_function_address(f"tilewise_{name}")
     given = [values[n] for n in names]
@@ -99,6 +100,15 @@ def test_a_panel_is_copied(block: Block, depth: int) -> None:
     call(block, "copy", {"w": w, "panels": panels, "depth": depth, **numbers})
     assert np.array_equal(w[:, 3 : 3 + block.columns], panels[1 : depth + 1])
     assert [77, 77] == panels[[0, depth + 1], 0].tolist()
+
+
+@EACH
+def test_asking_for_a_block_changes_nothing(block: Block) -> None:
+    """Whole lines are asked for, of rows at an array's end too."""
+    array = np.arange(8.0 * block.columns).astype(block.dtype)
+    numbers = {"at": 0, "row": block.columns, "rows": 8}
+    call(block, "ahead", {"array": array, **numbers})
+    assert np.array_equal(np.arange(8.0 * block.columns), array)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.device.native import sealed, undefined, wrapper_ir
 from tilewise.engines.cpu import angles, exponentials, logarithms, mathlib
-from tilewise.engines.cpu.micro import ARGUMENTS, COPY, POINTERS, Block, micro_ir
+from tilewise.engines.cpu.micro import AHEAD, ARGUMENTS, COPY, POINTERS, Block, micro_ir
 from tilewise.engines.cpu.source import Kernel
 
 __all__ = ["object_code", "versions"]
@@ -30,7 +30,10 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
 """NumPy's division, fused multiply-adds, and all in one loop that LLVM vectorises."""
-MICRO = ("wide", "half", "narrow", "copy")
+MICRO = {
+    "wide": ARGUMENTS, "half": ARGUMENTS, "narrow": ARGUMENTS, "copy": COPY,
+    "ahead": AHEAD,
+}  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -153,8 +156,7 @@ def micro_kernels(block: Block) -> dict[str, Any]:
         llvm.add_symbol(f"tilewise_{name}", anything)
     pointer = types.CPointer(getattr(types, block.dtype))
     made = {}
-    for name in MICRO:
-        names = COPY if name == "copy" else ARGUMENTS
+    for name, names in MICRO.items():
         kinds = [pointer if n in POINTERS else types.int64 for n in names]
         made[name] = types.ExternalFunction(f"tilewise_{name}", types.void(*kinds))
     return made

@@ -31,7 +31,11 @@ are read. The block goes to c, its rows a panel's columns apart.
 """
 COPY = ("w", "from", "step", "panels", "at", "depth")
 """The parameters of `tilewise_copy`, which packs a panel of a w in C order."""
-POINTERS = ("x", "w", "c", "panels")
+AHEAD = ("array", "at", "row", "rows")
+"""The parameters of `tilewise_ahead`, which asks for the lines of an array's block."""
+POINTERS = ("x", "w", "c", "panels", "array")
+LINE = 64
+FOR_READING = "i32 0, i32 3, i32 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def micro_ir(block: Block) -> str:
     lines = [*wide.head(), *masked.head()]
     for writer in (wide, Writer(half, "tilewise_half", block.columns), masked):
         lines.extend(writer.lines())
-    return "\n".join((*lines, *wide.copy()))
+    return "\n".join((*lines, *wide.copy(), *wide.ahead()))
 
 
 class Writer:
@@ -92,6 +96,7 @@ class Writer:
             yield f"declare {v} {name}(ptr, i32, <{self.block.lanes} x i1>, {v})"
         else:
             yield f"declare {v} @llvm.fmuladd.{self.suffix}({v}, {v}, {v})"
+            yield "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 
     def lines(self) -> Iterator[str]:
         """Write the function."""
@@ -129,6 +134,23 @@ class Writer:
         yield "  %in.next = add i64 %in, %step"
         yield f"  %to.next = add i64 %to, {self.block.columns}"
         yield "  %more = icmp slt i64 %l.next, %depth"
+        yield "  br i1 %more, label %loop, label %done"
+        yield "done:\n  ret void\n}"
+
+    def ahead(self) -> Iterator[str]:
+        """Write `tilewise_ahead`: ask for a block's lines before they are needed."""
+        yield "define void @tilewise_ahead(ptr %array, i64 %at, i64 %row, i64 %rows) {"
+        yield "entry:\n  br label %loop\nloop:"
+        yield "  %i = phi i64 [0, %entry], [%next, %loop]"
+        yield "  %place = phi i64 [%at, %entry], [%below, %loop]"
+        yield f"  %first = getelementptr {self.element}, ptr %array, i64 %place"
+        length = self.block.columns * self.size
+        for number, byte in enumerate((*range(0, length, LINE), length - 1)):
+            yield f"  %p{number} = getelementptr i8, ptr %first, i64 {byte}"
+            yield f"  call void @llvm.prefetch.p0(ptr %p{number}, {FOR_READING})"
+        yield "  %next = add i64 %i, 1"
+        yield "  %below = add i64 %place, %row"
+        yield "  %more = icmp slt i64 %next, %rows"
         yield "  br i1 %more, label %loop, label %done"
         yield "done:\n  ret void\n}"
 

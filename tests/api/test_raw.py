@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.forks import child_ended, needs_fork, quiet
 from tilewise import RawKernel
 from tilewise.api.raw_build import header_closure
 from tilewise.device.chosen import chosen_device
@@ -240,3 +241,13 @@ def test_a_stream_by_number(scale):
     assert [0, 2, 4] == y.get().tolist()
     with pytest.raises(ArgumentError, match="a str is no stream"):
         scale[1, 32, 0, "fast"](floats(3), y, 1.0, 3)
+
+
+@needs_fork
+@quiet
+def test_a_forked_child_calls(scale):
+    """A thread that loads in the parent does not keep its child from launching."""
+    scale.compile("sm_90")
+    x, y = floats(5), floats(5)
+
+    assert 0 == child_ended(scale._lock, lambda: scale[1, 32](x, y, 3.0, 5))

@@ -1,44 +1,59 @@
-"""A fork while another thread compiles."""
+"""A fork while another thread compiles or works on a device."""
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 
 import pytest
 
-from tilewise.device.forking import compiler_locks
+from tests.forks import child_ended, needs_fork, quiet
+from tilewise.device.emulator.device import EmulatedDevice
+from tilewise.device.forking import compiler_locks, renewed_in_children
 from tilewise.device.native import prepare_llvm
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
+pytestmark = [needs_fork, quiet]
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_can_compile_while_the_parent_does() -> None:
-    """The fork waits for the lock that another thread holds; the child gets it."""
+    """The fork waits for each compiler's lock that a thread holds; the child gets it."""
     import llvmlite.binding as llvm
-    import numba  # noqa: F401 - its lock is one of the two
 
+    pytest.importorskip("numba.cuda")
     prepare_llvm()
-    assert 2 == len(compiler_locks())
-    taken, done = threading.Event(), threading.Event()
+    held = compiler_locks()
 
-    def compile_long() -> None:
-        with compiler_locks()[0], compiler_locks()[1]:
-            taken.set()
-            done.wait(0.5)
+    def compile_all() -> None:
+        for lock in held:
+            with lock:
+                llvm.get_process_triple()
 
-    other = threading.Thread(target=compile_long)
-    other.start()
-    assert taken.wait(20)
-    pid = os.fork()
-    if pid == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(10)  # Ends a child that waits for a thread that it has not.
-        with compiler_locks()[0]:
-            llvm.get_process_triple()
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    other.join()
-    assert 0 == status
+    assert 3 == len(held)
+    assert [0, 0, 0] == [child_ended(lock, compile_all) for lock in held]
+
+
+def test_a_child_uses_the_emulated_device() -> None:
+    """The fork waits for a launch of another thread."""
+    device = EmulatedDevice((8, 0), memory_bytes=1 << 20)
+
+    assert 0 == child_ended(device._lock, lambda: device.allocate(4))
+
+
+class Owner:
+    """Something with a lock that is replaced in a child."""
+
+    def __init__(self) -> None:
+        self.renew_locks()
+        renewed_in_children(self)
+
+    def renew_locks(self) -> None:
+        """Make the lock."""
+        self.lock = threading.Lock()
+
+
+def test_an_owner_replaces_its_locks() -> None:
+    """What is not waited for is free in the child, and still held in the parent."""
+    owner = Owner()
+    held = owner.lock
+
+    assert 0 == child_ended(owner.lock, lambda: owner.lock.acquire())
+    assert held is owner.lock

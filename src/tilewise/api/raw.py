@@ -14,6 +14,7 @@ from tilewise.device.arch import device_target
 from tilewise.device.chosen import chosen_device
 from tilewise.device.emulator.parser import parse
 from tilewise.device.emulator.syntax import Variable
+from tilewise.device.forking import renewed_in_children
 from tilewise.device.seam import (
     Device,
     LoadedKernel,
@@ -62,6 +63,11 @@ class RawKernel:
         self._loaded: weakref.WeakKeyDictionary[Device, Loaded]
         self._loaded = weakref.WeakKeyDictionary()
         self._made: dict[str, tuple[Artifact, str]] = {}
+        self.renew_locks()
+        renewed_in_children(self)
+
+    def renew_locks(self) -> None:
+        """Replace the lock under which the kernel is loaded."""
         self._lock = threading.Lock()
 
     def compile(self, arch: str | None = None) -> Artifact:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engines.gpu.cases import ENGINES, Case, arguments, function_of, problem_at
+from tests.forks import child_ended, needs_fork, quiet
 from tilewise.device.arch import cuda_target
 from tilewise.device.chosen import chosen_device
 from tilewise.device.emulator.device import EmulatedDevice
@@ -199,3 +200,12 @@ def test_launches_are_told_apart(run):
             assert expected().tolist() == out.get().tolist()
 
     assert 2 == len(run.loaded[device].launches)
+
+
+@needs_fork
+@quiet
+def test_a_forked_child_loads(run):
+    """A thread that loads in the parent does not keep its child from loading."""
+    device = EmulatedDevice((9, 0), memory_bytes=1 << 20)
+
+    assert 0 == child_ended(run.lock, lambda: run.load(device))

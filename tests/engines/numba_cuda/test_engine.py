@@ -8,7 +8,9 @@ import sys
 import pytest
 
 from tests.engines.gpu.cases import ENGINES, Case, function_of, problem_at
+from tests.forks import child_ended, needs_fork, quiet
 from tilewise.device.arch import cuda_target
+from tilewise.engines.numba_cuda.compile import LOCK
 from tilewise.engines.numba_cuda.engine import NumbaCudaEngine, numpy_reason
 from tilewise.errors import EngineError
 from tilewise.model.variant import Target, Variant
@@ -186,3 +188,12 @@ def test_importing_is_light():
 def test_both_engines_are_known():
     """The engines of this folder's cases are those of the package."""
     assert ["numba_cuda", "cuda_cpp"] == [engine.name for engine in ENGINES.values()]
+
+
+@needs_fork
+@quiet
+def test_a_forked_child_compiles():
+    """A fork waits for the compilation of another thread."""
+    pytest.importorskip("numba.cuda")
+
+    assert 0 == child_ended(LOCK, lambda: ENGINE.build(GLOBAL, problem(), TARGET))

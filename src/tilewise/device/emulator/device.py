@@ -22,6 +22,7 @@ from tilewise.device.emulator.parser import parse
 from tilewise.device.emulator.program import Program, compile_entry
 from tilewise.device.emulator.report import Faults, Report
 from tilewise.device.emulator.syntax import Module, PtxError
+from tilewise.device.forking import held_over_forks
 from tilewise.device.seam import (
     Argument,
     Buffer,
@@ -190,7 +191,7 @@ class EmulatedDevice:
     ) -> None:
         self.arena = Arena(-(-memory_bytes // 256) * 256)
         self.check, self.options = check, Options()
-        self._lock = threading.RLock()
+        self._lock = held_over_forks()
         self.reports: list[Report] = []
         self._properties = DeviceProperties(
             name="tilewise emulated device",

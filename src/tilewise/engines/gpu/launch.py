@@ -19,6 +19,7 @@ import numpy as np
 
 from tilewise.device.arrays import EmulatedArray
 from tilewise.device.chosen import chosen_device
+from tilewise.device.forking import renewed_in_children
 from tilewise.device.located import device_number, located
 from tilewise.device.seam import (
     Device,
@@ -116,6 +117,11 @@ class CudaRun:
         self.loaded: weakref.WeakKeyDictionary[Device, Loaded]
         self.loaded = weakref.WeakKeyDictionary()
         self.places: dict[tuple[type, int], tuple[Device, Loaded]] = {}
+        self.renew_locks()
+        renewed_in_children(self)
+
+    def renew_locks(self) -> None:
+        """Replace the lock under which an artifact is loaded."""
         self.lock = threading.Lock()
 
     def __call__(self, *args: Any) -> Any:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any
 
+from tilewise.device.forking import held_over_forks
 from tilewise.engines.gpu.image import Compiled
 from tilewise.engines.gpu.params import Param
 from tilewise.engines.numba_cuda.mathlib import namespace
 
 __all__ = ["compiled", "linked"]
 
-LOCK = threading.Lock()
+LOCK = held_over_forks()
 """numba compiles one kernel at a time anyway, and its registries are not locked."""
 
 

@@ -209,7 +209,7 @@ class Workshop:
 
 
 def verified(artifact: Artifact, run: Run) -> Artifact:
-    """Return an artifact marked with the device that its run was checked on, if any."""
+    """Return an artifact marked with the devices that its run was checked on."""
     return replace(artifact, verified=getattr(run, "verified", artifact.verified))
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "StreamHandle",
     "c_strides",
     "caller_stream",
+    "device_at",
     "device_copy",
     "device_empty",
     "device_of",
@@ -191,11 +192,18 @@ def device_of(array: Any) -> Device:
         array = array.owner
     if isinstance(array, EmulatedArray):
         return array.device
-    device = chosen_device()
+    device = device_at(device_number(array))
     if device is None:
         raise EngineError("there is no CUDA device here")
-    number = device_number(array)
-    return gpu(number) if number and not device.properties.emulated else device
+    return device
+
+
+def device_at(number: int) -> Device | None:
+    """Return the chosen device, or another GPU than the first."""
+    device = chosen_device()
+    if not number or device is None or device.properties.emulated:
+        return device
+    return gpu(number)
 
 
 @cache

@@ -91,6 +91,7 @@ class Engine(Protocol):
         """
         Make an artifact callable; raises EngineError when it is unusable.
 
-        A run that checked its results has `verified`, the device that it did it on.
+        A run that checks its results has `verified`, the devices on which it or an
+        earlier one did.
         """
         ...

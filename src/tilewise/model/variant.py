@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 __all__ = ["Artifact", "Target", "Variant"]
 
@@ -91,8 +91,8 @@ class Artifact:
     `kind` is "object", "ptx", "cubin" or "glsl"; `entry` the symbol to call; `code` the
     bytes and `text` the PTX that a cubin was linked from (or b""). `resources`
     are figures such as registers and shared bytes; `toolchain` the exact
-    versions it was made with; `verified` is "none", "emulated" or the
-    fingerprint of the device on which its results were checked.
+    versions it was made with; `verified` names the kinds of devices on which its
+    results were checked: "emulated" or a GPU's part of the fingerprint.
     """
 
     kind: str
@@ -104,4 +104,4 @@ class Artifact:
     resources: tuple[tuple[str, int], ...] = ()
     toolchain: tuple[tuple[str, str], ...] = ()
     build_ms: float = 0.0
-    verified: str = field(default="none")
+    verified: tuple[str, ...] = ()

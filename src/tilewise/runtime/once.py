@@ -11,12 +11,11 @@ from importlib import import_module
 
 from tilewise.build.build import Workshop
 from tilewise.device.arch import device_target
-from tilewise.device.chosen import chosen_device
 from tilewise.device.fingerprint import hw_fingerprint
 from tilewise.device.gl import gl_aside, gl_target
 from tilewise.device.provenance import provenance
 from tilewise.device.target import cpu_target
-from tilewise.device.views import gpu
+from tilewise.device.views import device_at
 from tilewise.engines.base import Engine
 from tilewise.errors import EngineError
 from tilewise.model.problem import Problem
@@ -75,7 +74,7 @@ def target_of(engine: str, device: int) -> Target:
     if engine == "glsl":
         return gl_target()
     try:
-        return device_target(gpu(device) if device else chosen_device())
+        return device_target(device_at(device))
     except EngineError as error:  # The CPU serves on: one warning says why.
         warn_once("CUDA", str(error))
         return replace(device_target(None), reason=str(error))

@@ -24,7 +24,7 @@ class Entry:
     kind: str
     variant: str
     arch: str
-    verified: str
+    verified: tuple[str, ...]
     size_bytes: int
     stored_s: float
     used_s: float

@@ -270,7 +270,7 @@ def run_of(case: Case, arch: str) -> Any:
     def load() -> Any:
         built = kept(ARTIFACTS, source, lambda: engine.build(variant, problem, target))
         # Its check is tested apart.
-        return engine.load(replace(built, verified="emulated"), variant, problem)
+        return engine.load(replace(built, verified=("emulated",)), variant, problem)
 
     return kept(RUNS, (*source, parts["spec"]), load)
 

@@ -161,8 +161,8 @@ def test_a_wrong_artifact_in_the_store(monkeypatch):
     (entry,) = open_store().entries()
     made = open_store().artifact(entry.key)
     other = made.text.replace(b"add.f32", b"sub.f32")
-    assert (made.verified, True) == ("emulated", other != made.text)
-    open_store().keep_artifact(entry.key, replace(made, text=other, verified="none"))
+    assert (made.verified, True) == (("emulated",), other != made.text)
+    open_store().keep_artifact(entry.key, replace(made, text=other, verified=()))
     kernel = pinned(dense, "cuda_cpp/naive")
     kernel._resolver().workshop.forget()
     with pytest.warns(StoreWarning, match="gives wrong results"):
@@ -170,8 +170,24 @@ def test_a_wrong_artifact_in_the_store(monkeypatch):
 
     assert dense(*args).tolist() == found.tolist()
     kept = open_store().artifact(entry.key)
-    assert (made.text, "emulated") == (kept.text, kept.verified)
+    assert (made.text, ("emulated",)) == (kept.text, kept.verified)
     assert 1 == kernel.stats.compiles
+
+
+def test_devices_do_not_forget_each_other():
+    """An artifact that was checked elsewhere is kept as checked there and here."""
+    args = integers(9, 4), integers(4, 5), integers(5)
+    first = pinned(dense, "cuda_cpp/naive")
+    first._resolver().workshop.forget()
+    first(*args)
+    (entry,) = open_store().entries()
+    made, h200 = open_store().artifact(entry.key), "nvidia-h200_cc9.0_132sm"
+    open_store().keep_artifact(entry.key, replace(made, verified=(h200,)))
+    kernel = pinned(dense, "cuda_cpp/naive")
+    kernel._resolver().workshop.forget()
+    kernel(*args)
+
+    assert (h200, "emulated") == open_store().artifact(entry.key).verified
 
 
 @pytest.mark.gpu

@@ -40,7 +40,7 @@ def test_an_artifact():
         "code_bytes": 512, "cubin_bytes": 3696,
     }  # fmt: skip
     assert figures == dict(made.resources)
-    assert ("cubin", "kk", "sm_90", "e/m", PTX, "none") == (
+    assert ("cubin", "kk", "sm_90", "e/m", PTX, ()) == (
         made.kind, made.entry, made.arch, made.variant, made.text, made.verified,
     )  # fmt: skip
 

@@ -202,6 +202,18 @@ def test_launches_are_told_apart(run):
     assert 2 == len(run.loaded[device].launches)
 
 
+def test_the_device_of_a_problem(artifact, monkeypatch):
+    """On a machine with several GPUs it is loaded where its arrays live."""
+    first, other = EmulatedDevice((8, 0)), EmulatedDevice((9, 0))
+    first._properties = replace(first.properties, emulated=False)
+    monkeypatch.setattr("tilewise.device.views.chosen_device", lambda: first)
+    monkeypatch.setattr("tilewise.device.views.gpu", {1: other}.get)
+    problem = replace(problem_at(FUNCTION, CASE), residency="device", device=1)
+    run = ENGINES["cuda_cpp"].load(artifact, CASE.variant, problem)
+
+    assert [other] == list(run.loaded)
+
+
 @needs_fork
 @quiet
 def test_a_forked_child_loads(run):

@@ -34,6 +34,7 @@ from tilewise.device.views import (
     DeviceView,
     c_strides,
     caller_stream,
+    device_at,
     device_of,
     device_view,
 )
@@ -99,7 +100,7 @@ class CudaRun:
     """
     One artifact's run for a problem's forms, on any device and at any sizes.
 
-    `verified` says on which device its results were checked last. What a call at known
+    `verified` says on which devices its results were checked. What a call at known
     sizes, strides and alignments costs before the driver stands in the newest record
     of benchmarks/bench_launch.py.
     """
@@ -215,11 +216,12 @@ class CudaRun:
                 module = device.load(image_for(device, self.artifact))
                 module.kernel(self.plan.entry)
                 known = Loaded(module, {})
-                if self.verified != identity(device):
+                name = identity(device)
+                if name not in self.verified:
                     check_first_use(
                         device, self.problem, partial(self.over, device, known)
                     )
-                    self.verified = identity(device)
+                    self.verified = (*self.verified, name)
                 self.loaded[device] = known
             return known
 
@@ -275,12 +277,12 @@ def image_for(device: Device, artifact: Artifact) -> bytes:
 
 def cuda_run(artifact: Artifact, problem: Problem, plan: Plan) -> Run:
     """
-    Return an artifact's run; it is loaded where its problem lives now, if anywhere.
+    Return an artifact's run, loaded on its problem's device.
 
-    Raises EngineError when the chosen device refuses it.
+    Raises EngineError when that refuses it, or is not there.
     """
     run = CudaRun(artifact, problem, plan)
-    device = chosen_device()
+    device = device_at(problem.device)
     if device is None:
         raise EngineError("there is no CUDA device here: the artifact can't be run")
     run.load(device)

@@ -224,3 +224,13 @@ def test_scripts_without_a_main_guard_work(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": paths},
     )
     assert ("top\nmeasured\n", "") == (done.stdout, done.stderr)
+
+
+def test_leaves_no_file_open() -> None:
+    """A worker starts without a ResourceWarning, as `python -W error` would show."""
+    code = "from tilewise.tuner.isolate import Worker; Worker({'a': int}).ask('a')"
+    found = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "" == found.stderr

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -264,6 +265,6 @@ def settle(limits: Limits) -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        pages = int(open("/proc/self/statm", encoding="ascii").read().split()[0])  # noqa: PTH123, SIM115
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
         cap = pages * resource.getpagesize() + limits.bytes
         resource.setrlimit(resource.RLIMIT_AS, (cap, cap))

@@ -23,7 +23,7 @@ from benchmarks.problems import EPILOGUES
 from benchmarks.record import append, interleaved
 from tilewise import tuned_kernel
 from tilewise.api.shapes import question_at
-from tilewise.build.build import Counts
+from tilewise.build.order import Counts
 from tilewise.model.resolution import REFERENCE
 from tilewise.runtime.once import resolver
 from tilewise.runtime.race import entrants

@@ -156,6 +156,16 @@ def test_a_bundle(tmp_path):
     assert all(nvrtc in artifact.toolchain for artifact in artifacts.values())
 
 
+def test_what_was_shipped_is_found(tmp_path, monkeypatch):
+    """Another machine's build finds the bundle's artifacts, as its calls do."""
+    path = tmp_path / "dense.bundle"
+    build_ahead([subject()], **FEW, bundle=path)
+    monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path / "other"))
+    monkeypatch.setenv("TILEWISE_BUNDLE", str(path))
+
+    assert ["store"] * 2 == [b.origin for b in build_ahead([subject()], **FEW)]
+
+
 LAYER = """
 import numpy as np
 def dense(x, w, b):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tests.engines.cpu.test_engine import problem_of
-from tilewise.build.build import Counts, Prepared, Workshop
+from tilewise.build.build import Workshop
+from tilewise.build.order import Counts, Prepared
 from tilewise.engines.base import Run
 from tilewise.errors import EngineError
 from tilewise.model.problem import Problem

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.api.shapes import arguments_at
-from tilewise.build.keys import artifact_key, shipped_key
+from tilewise.build.order import Counts, Order, fetched
 from tilewise.device.arch import arch_of, cuda_target, occupancy
-from tilewise.engines.base import Engine
+from tilewise.engines.base import Run
 from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.problem import Problem
-from tilewise.model.variant import Artifact, Target, Variant
+from tilewise.model.variant import Artifact, Variant
 from tilewise.runtime.once import engines
 from tilewise.runtime.question import Subject, ask
 from tilewise.store.bundle import write_bundle
@@ -31,7 +31,6 @@ __all__ = [
     "ARCHS",
     "CUDA_ENGINES",
     "Built",
-    "Order",
     "build_ahead",
     "fulfilled",
     "problems_of",
@@ -76,17 +75,6 @@ class Built:
         return occupancy(arch_of(self.arch), threads, registers, shared)
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One compilation that is asked for."""
-
-    kernel: str
-    problem: Problem
-    engine: Engine
-    variant: Variant
-    target: Target
-
-
 def build_ahead(
     subjects: Sequence[Subject],
     archs: Sequence[str] = ARCHS,
@@ -107,7 +95,7 @@ def build_ahead(
     orders = list(unique(orders_of(subjects, archs, shapes, dtypes, names)))
     with ThreadPoolExecutor(JOBS, thread_name_prefix="tilewise-build") as pool:
         waiting: dict[Future[Built], int] = {
-            pool.submit(fulfilled, order): at for at, order in enumerate(orders)
+            pool.submit(fulfilled, *one): at for at, one in enumerate(orders)
         }
         results: dict[int, Built] = {}
         for future in as_completed(waiting):
@@ -127,7 +115,7 @@ def orders_of(
     shapes: Sequence[tuple[int, int, int]],
     dtypes: Sequence[str],
     names: Sequence[str],
-) -> Iterator[Order]:
+) -> Iterator[tuple[str, Order]]:
     """Yield what is to be built, by kernel, problem, arch, engine and variant."""
     targets = [cuda_target(arch) for arch in archs]
     known = engines()
@@ -136,17 +124,17 @@ def orders_of(
             for target in targets:
                 for name in names:
                     for variant in known[name].variants(problem, target):
-                        yield Order(subject.name, problem, known[name], variant, target)
+                        order = Order(known[name], variant, problem, target)
+                        yield subject.name, order
 
 
-def unique(orders: Iterator[Order]) -> Iterator[Order]:
+def unique(orders: Iterator[tuple[str, Order]]) -> Iterator[tuple[str, Order]]:
     """Leave out what has the code of an earlier order: shapes mostly share it."""
     seen = set()
-    for order in orders:
-        key = shipped_key(parts_of(order), order.target)
-        if key not in seen:
-            seen.add(key)
-            yield order
+    for kernel, order in orders:
+        if order.shipped not in seen:
+            seen.add(order.shipped)
+            yield kernel, order
 
 
 def problems_of(
@@ -168,31 +156,28 @@ def problems_of(
     return found
 
 
-def parts_of(order: Order) -> tuple[tuple[str, str], ...]:
-    """Return the labelled texts that an order's code depends on."""
-    return order.engine.key_parts(order.variant, order.problem, order.target)
-
-
-def fulfilled(order: Order) -> Built:
+def fulfilled(kernel: str, order: Order) -> Built:
     """Look an order up, or build and keep it; never raises for one variant."""
-    name, variant, arch = order.kernel, order.variant, order.target.arch
+    variant, arch = order.variant, order.target.arch
     reason = order.engine.rejects(variant, order.problem, order.target)
     if reason is not None:
-        return Built(name, variant, arch, "rejected", reason=reason)
+        return Built(kernel, variant, arch, "rejected", reason=reason)
     started = time.perf_counter()
-    store = open_store()
-    parts = parts_of(order)
     try:
-        key = artifact_key(parts, order.target, order.engine.toolchain)
-        made, origin = store.artifact(key), "store"
-        if made is None:
-            made = order.engine.build(variant, order.problem, order.target)
-            origin = "build"
-            store.keep_artifact(key, made)
+        made = fetched(order, open_store(), unloaded, Counts())
     except EngineError as error:
-        return Built(name, variant, arch, "failed", since_ms(started), str(error))
-    took, shipped = since_ms(started), shipped_key(parts, order.target)
-    return Built(name, variant, arch, origin, took, "", key, shipped, made)
+        return Built(kernel, variant, arch, "failed", since_ms(started), str(error))
+    took, keys = since_ms(started), (made.key, order.shipped)
+    return Built(kernel, variant, arch, made.origin, took, "", *keys, made.artifact)
+
+
+def unloaded(artifact: Artifact) -> Run:
+    """Return what stands for the run of an artifact whose device is not here."""
+
+    def run(*args: Any) -> Any:
+        raise EngineError(f"{artifact.variant} was built for an {artifact.arch}")
+
+    return run
 
 
 def since_ms(started: float) -> float:

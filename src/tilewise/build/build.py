@@ -1,58 +1,23 @@
 """
 From a variant to a run: the only place where engines and the store meet.
 
-An artifact is looked for in memory, then in the store under its key, then under the
-key of those that were shipped, and is built when it is in none. One that cannot be
-loaded, or fails its check, is evicted and built again, once.
+An artifact is looked for in memory, then ordered: found in the store, or built.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import dataclass, field
 
-from tilewise.build.keys import artifact_key, shipped_key
-from tilewise.engines.base import Engine, Run
-from tilewise.errors import EngineError
+from tilewise.build.order import Counts, Order, Prepared, fetched
+from tilewise.engines.base import Engine
 from tilewise.model.measurement import Candidate
 from tilewise.model.problem import Problem
-from tilewise.model.variant import Artifact, Target, Variant
+from tilewise.model.variant import Target, Variant
 from tilewise.store.stack import Store
 
-__all__ = ["Counts", "Prepared", "Workshop"]
-
-T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Counts:
-    """How often code was compiled and for how long, or found on disk or in memory."""
-
-    compiles: int = 0
-    artifact_hits: int = 0
-    memory_hits: int = 0
-    compile_ms: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """
-    A run with the milliseconds that each step to it took just now.
-
-    `origin` is "memory", "store" or "build".
-    """
-
-    run: Run
-    artifact: Artifact
-    key: str
-    origin: str
-    lookup_ms: float = 0.0
-    build_ms: float = 0.0
-    store_ms: float = 0.0
-    load_ms: float = 0.0
+__all__ = ["Workshop"]
 
 
 @dataclass(slots=True)
@@ -121,10 +86,9 @@ class Workshop:
 
         Raises EngineError when it can neither be built nor loaded.
         """
-        engine = self.engines[variant.engine]
         target = self.target_of(variant.engine, problem.device)
-        parts = engine.key_parts(variant, problem, target)
-        key = shipped_key(parts, target)
+        order = Order(self.engines[variant.engine], variant, problem, target)
+        key = order.shipped
         # Two specs may share an artifact; what Python does around it differs.
         place = (key, problem.spec.digest, problem.table)
         if known := self.known(place, counts):
@@ -135,7 +99,7 @@ class Workshop:
             try:
                 if known := self.known(place, counts):
                     return known
-                made = self.fetched(variant, problem, target, parts, key, counts)
+                made = fetched(order, self.store_of(), order.load, counts)
                 with self.lock:
                     self.loaded[place] = made
                 return made
@@ -152,69 +116,7 @@ class Workshop:
             counts.memory_hits += 1
         return Prepared(known.run, known.artifact, known.key, "memory")
 
-    def fetched(
-        self,
-        variant: Variant,
-        problem: Problem,
-        target: Target,
-        parts: tuple[tuple[str, str], ...],
-        shipped: str,
-        counts: Counts,
-    ) -> Prepared:
-        """Load from the store what is there and loads; build it otherwise."""
-        engine, missing = self.engines[variant.engine], None
-        try:
-            key = artifact_key(parts, target, engine.toolchain)
-        except EngineError as error:  # No compiler here: what was shipped may serve.
-            key, missing = shipped, error
-        started = time.perf_counter()
-        for known in dict.fromkeys((key, shipped)):
-            found = self.loaded_from_store(known, variant, problem)
-            if found is not None:
-                counts.artifact_hits += 1
-                return found
-        if missing is not None:
-            raise missing
-        lookup_ms = 1e3 * (time.perf_counter() - started)
-        counts.compiles += 1
-        made, build_ms = timed(lambda: engine.build(variant, problem, target))
-        counts.compile_ms += build_ms
-        run, load_ms = timed(lambda: engine.load(made, variant, problem))
-        made = verified(made, run)
-        _, store_ms = timed(lambda: self.store_of().keep_artifact(key, made))
-        return Prepared(run, made, key, "build", lookup_ms, build_ms, store_ms, load_ms)
-
-    def loaded_from_store(
-        self, key: str, variant: Variant, problem: Problem
-    ) -> Prepared | None:
-        """Load what is stored under a key; what does not load is evicted."""
-        store, engine = self.store_of(), self.engines[variant.engine]
-        artifact, lookup_ms = timed(lambda: store.artifact(key))
-        if artifact is None:
-            return None
-        try:
-            run, load_ms = timed(lambda: engine.load(artifact, variant, problem))
-        except EngineError as error:
-            store.evict_artifact(key, str(error))
-            return None
-        marked = verified(artifact, run)
-        if marked != artifact:
-            store.keep_artifact(key, marked)
-        return Prepared(run, marked, key, "store", lookup_ms, load_ms=load_ms)
-
     def forget(self) -> None:
         """Drop all loaded code from memory."""
         with self.lock:
             self.loaded.clear()
-
-
-def verified(artifact: Artifact, run: Run) -> Artifact:
-    """Return an artifact marked with the devices that its run was checked on."""
-    return replace(artifact, verified=getattr(run, "verified", artifact.verified))
-
-
-def timed(step: Callable[[], T]) -> tuple[T, float]:
-    """Run a step and say how many milliseconds it took."""
-    started = time.perf_counter()
-    result = step()
-    return result, 1e3 * (time.perf_counter() - started)

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.api.build_ahead import Order, fulfilled
-from tilewise.build.build import Counts
+from tilewise.api.build_ahead import fulfilled
+from tilewise.build.order import Counts, Order
 from tilewise.device.arch import cuda_target
 from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.problem import Problem
@@ -132,7 +132,7 @@ def run_demo(
     problem = ask(subject, args).fused
     if problem is None:
         raise ArgumentError(f"the demo has no problem at sizes {sizes}")
-    order = ordered(subject.name, problem, engine, tile_size, arch)
+    order = ordered(problem, engine, tile_size, arch)
     report = described(order, epilogue, launches[1])
     here = resolver().workshop.target_of(engine, 0)
     if order.target.arch == here.arch:
@@ -173,7 +173,7 @@ def run(
 
 def built(order: Order, report: DemoReport, why_not_run: str) -> DemoReport:
     """Build an order or find it, for a device that is not here."""
-    made = fulfilled(order)
+    made = fulfilled("demo", order)
     if made.artifact is None:
         raise EngineError(made.reason)
     is_hit = made.origin == "store"
@@ -212,9 +212,7 @@ def inputs(sizes: tuple[int, int, int]) -> tuple[Any, Any, Any]:
     return a, b, bias
 
 
-def ordered(
-    kernel: str, problem: Problem, engine: str, tile_size: int | None, arch: str
-) -> Order:
+def ordered(problem: Problem, engine: str, tile_size: int | None, arch: str) -> Order:
     """Return what is to be built, refusing engine, arch and tile size by name."""
     workshop = resolver().workshop
     if engine not in workshop.engines:
@@ -222,7 +220,7 @@ def ordered(
         raise ArgumentError(f"--engine {engine}: the engines here are {known}")
     target = cuda_target(arch) if arch else workshop.target_of(engine, 0)
     variant = chosen(problem, engine, target, tile_size)
-    return Order(kernel, problem, workshop.engines[engine], variant, target)
+    return Order(workshop.engines[engine], variant, problem, target)
 
 
 def chosen(

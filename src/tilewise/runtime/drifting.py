@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from tilewise.build.build import Counts
+from tilewise.build.order import Counts
 from tilewise.device.fingerprint import visible_gpus
 from tilewise.model.decision import Decision, DecisionTable, Point, TableKey
 from tilewise.model.variant import Variant

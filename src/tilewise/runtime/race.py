@@ -13,7 +13,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tilewise.build.build import Counts
+from tilewise.build.order import Counts
 from tilewise.errors import EngineError
 from tilewise.model.axes import Posed
 from tilewise.model.decision import (

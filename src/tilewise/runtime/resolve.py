@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tilewise.build.build import Counts, Prepared, Workshop
+from tilewise.build.build import Workshop
+from tilewise.build.order import Counts, Prepared
 from tilewise.errors import ArgumentError, EngineError, SettingError
 from tilewise.model.axes import Posed
 from tilewise.model.decision import Decision, TableKey

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilewise.build.build import Counts
+from tilewise.build.order import Counts
 from tilewise.runtime.dispatch import Entry
 
 __all__ = ["Tally"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewise.device.elf import read_cubin
-from tilewise.device.nvrtc import compiled_cubin, compiled_ptx
+from tilewise.device.nvrtc import compiled_both, compiled_cubin, compiled_ptx
 from tilewise.errors import EngineError
 
 pytest.importorskip("cuda.core")
@@ -74,3 +74,10 @@ def test_included_files(tmp_path):
 
     image = compiled_cubin(source, "sm_90", includes=[str(tmp_path)])
     assert read_cubin(image.code).entry("k")
+
+
+def test_an_empty_log_overwrites_nothing():
+    """NVRTC writes into memory of its own, not into Python's one-byte constant."""
+    compiled_both('extern "C" __global__ void k() {}', "sm_90", (), (), "k.cu")
+
+    assert [32, 33] == list(b" !"[:1]) + list(b" !"[1:])

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tilewise.device.emulator.syntax import Variable
+from tilewise.device.nvrtc import Session
 from tilewise.errors import ArgumentError, EngineError
 
 __all__ = ["KernelText", "kernel_text"]
@@ -88,26 +89,10 @@ def cuda_to_ptx(source: str, name: str, arch: str) -> str:
 
     Raises EngineError with the compiler's log.
     """
-    try:
-        from cuda.bindings import nvrtc
-    except ImportError as error:
-        raise EngineError("CUDA C++ needs the package cuda-bindings") from error
-    target = arch.replace("sm_", "compute_")
-    flags = [f"--gpu-architecture={target}", "-lineinfo", "-std=c++17"]
-    flags += _include_flags()
-    encoded = [flag.encode() for flag in flags]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-    if int(status):
-        _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        log = b" " * size
-        nvrtc.nvrtcGetProgramLog(program, log)
-        message = log.rstrip(b"\0 ").decode(errors="replace")
-        raise EngineError(f"{name} does not compile for {arch}:\n{message}")
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * size
-    nvrtc.nvrtcGetPTX(program, ptx)
-    return str(ptx.rstrip(b"\0 ").decode())
+    flags = ["-lineinfo", "-std=c++17", *_include_flags()]
+    with Session(source, name, ()) as session:
+        session.compile(arch.replace("sm_", "compute_"), flags, arch)
+        return session.result("PTX").decode()
 
 
 def _include_flags() -> list[str]:

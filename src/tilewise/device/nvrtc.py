@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tilewise.errors import EngineError
 
-__all__ = ["Image", "compiled_both", "compiled_cubin", "compiled_ptx"]
+__all__ = ["Image", "Session", "compiled_both", "compiled_cubin", "compiled_ptx"]
 
 STANDARD = "c++17"
 
@@ -139,16 +139,16 @@ class Session:
     def log(self) -> str:
         """Return the compiler's log."""
         _, size = self.nvrtc.nvrtcGetProgramLogSize(self.program)
-        log = b" " * size
+        log = bytearray(size)  # Written to: bytes of size 1 are one for the process.
         self.nvrtc.nvrtcGetProgramLog(self.program, log)
-        return str(log.rstrip(b"\0 ").decode(errors="replace"))
+        return log.rstrip(b"\0 ").decode(errors="replace")
 
     def result(self, form: str) -> bytes:
         """Return the "PTX" or the "CUBIN"."""
         _, size = getattr(self.nvrtc, f"nvrtcGet{form}Size")(self.program)
-        data = b" " * size
+        data = bytearray(size)
         getattr(self.nvrtc, f"nvrtcGet{form}")(self.program, data)
-        return bytes(data.rstrip(b"\0")) if form == "PTX" else bytes(data)
+        return bytes(data.rstrip(b"\0") if form == "PTX" else data)
 
     def lowered(self) -> dict[str, str]:
         """Return the mangled names of the expressions."""

@@ -19,6 +19,7 @@ from tilewise.runtime.question import ask
 from tilewise.store.merge import repaired
 from tilewise.store.stack import open_store
 
+PACKED = Variant("cpu", "packed", (("threads", 1),))
 SMALL, BLAS = Variant("cpu", "small"), Variant("cpu", "blas_serial")
 US = {"reference": 20.0, "cpu/small": 5.0, "cpu/blas_serial": 5.05}
 
@@ -89,6 +90,10 @@ def test_a_rival_of_a_sweeps_winner_has_a_status() -> None:
     other = str(stored(origin="sweep", variant=REFERENCE, ties=()).explain(*inputs(12)))
     rows = [line for line in other.splitlines() if "cpu/" in line and "us" in line]
     assert all("faster at this point" in row for row in rows)
+    lone = str(stored(origin="sweep", variant=PACKED, ties=()).explain(*inputs(12)))
+    assert "fastest at this point" in next(
+        line for line in lone.splitlines() if "cpu/small" in line and "us" in line
+    )
 
 
 def test_a_hit_is_the_same_in_json() -> None:

@@ -150,6 +150,18 @@ def test_a_new_variant_measures_only_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert "cpu/small" not in ran
 
 
+def test_a_variant_that_is_left_out_is_not_asked_again() -> None:
+    """One that failed at two points is decided on at the others, too."""
+    dense = kernel()
+
+    @dense.variant(isolated=False)
+    def bad(x: Any, w: Any, b: Any) -> Any:
+        raise ValueError("no such tile")
+
+    swept(dense)
+    assert {"measured"} == {dense.explain(*inputs(m)).grade for m in range(1, 65)}
+
+
 def test_sizes_of_one_have_a_table_of_their_own() -> None:
     """Where n is 1, b broadcasts: the range is swept in two parts."""
     report = swept(kernel(), {"m": (1, 2), "n": (1, 3), "k": 8})

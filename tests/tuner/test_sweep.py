@@ -193,7 +193,7 @@ def test_one_that_fails_everywhere_is_tried_twice() -> None:
         case, contestants, rejected = land.pose(point)
         return (
             case,
-            [*contestants, Contestant(Variant("test", "hangs"), hangs)],
+            [*contestants, Contestant(Variant("test", "hangs"), hangs, version="a1")],
             rejected,
         )
 
@@ -201,4 +201,5 @@ def test_one_that_fails_everywhere_is_tried_twice() -> None:
     found = sweep(pose, ROWS, 20, clock=land.machine.clock)
     reasons = [one.candidates[-1].reason for one in found.points]
     assert 2 == len(set(runs))
+    assert {"a1"} == {one.candidates[-1].version for one in found.points}
     assert "failed before: raises ValueError: no such tile" in reasons[2]

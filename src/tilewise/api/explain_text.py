@@ -151,9 +151,12 @@ def here(time: Timing, resolution: Resolution) -> str:
     from tilewise.tuner.rule import TIE
 
     decided = resolution.decision
-    best = decided.timing(resolution.variant) if decided else None
-    if best is None or decided is None or decided.origin == "cell":
+    if decided is None or decided.origin == "cell":
         return ""
+    best = decided.timing(resolution.variant)
+    if best is None:
+        least = min(c.timing.median_us for c in decided.candidates if c.timing)
+        return "fastest at this point" if time.median_us == least else ""
     if time.high_us * (1 + TIE) < best.low_us:
         return "faster at this point"
     return "near-equal" if time.low_us < best.high_us * (1 + TIE) else ""

@@ -107,7 +107,11 @@ class Sweeper:
         case, contestants, rejected = posed
         far = self.hopeless(point) | self.lost()
         racing = [c for c in contestants if c.variant not in far]
-        left = [far[c.variant] for c in contestants if c.variant in far]
+        left = [
+            replace(far[c.variant], version=c.version)
+            for c in contestants
+            if c.variant in far
+        ]
         begun, options = self.clock.read(), {"limits": LIMITS} | self.options
         options["limits"] = replace(options["limits"], total_s=self.left_s)
         self.done[point] = decide(

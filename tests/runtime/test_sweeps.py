@@ -187,6 +187,19 @@ def test_ctrl_c_keeps_the_regions_so_far(monkeypatch: pytest.MonkeyPatch) -> Non
     assert report.sweeps[0].regions == open_store().tables()[0].decisions
 
 
+def test_the_loss_after_one_point_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One point says nothing of others: with tuning off the reference serves them."""
+    monkeypatch.setattr(tuner_sweep, "grid", lambda axes: [(("m", 9),)])
+    monkeypatch.setattr(tuner_sweep.Sweeper, "next_probe", lambda self: None)
+    dense = kernel()
+    report = swept(dense)
+    assert {None} == {one.regret for one in report.sweeps[0].regions}
+    assert "1 problem measured" in str(report)
+    assert "expected loss unknown" in " ".join(str(report).split())
+    with tilewise.tuning("off"):
+        assert "reference" == str(dense.explain(*inputs(60)).variant)
+
+
 def test_an_axes_kernel_is_swept_over_its_axes() -> None:
     """The arguments are those that make_inputs makes."""
 

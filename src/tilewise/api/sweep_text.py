@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tilewise.api.explain_text import aligned, wrapped
 from tilewise.model.decision import Decision, Region
 from tilewise.model.swept import Swept
@@ -22,10 +24,9 @@ def swept_text(sweep: Swept) -> list[str]:
     """Return the lines of a sweep: what it was, then a row a region."""
     head = f"{box_text(sweep.box)}: {ENDS[sweep.ended]}"
     if sweep.points:
-        head += (
-            f"; {sweep.points} problems measured in {sweep.measured_s:.1f} s, "
-            f"expected loss {sweep.regret:.1%}"
-        )
+        count = f"{sweep.points} problem{'s' * (sweep.points != 1)}"
+        loss = f"{sweep.regret:.1%}" if math.isfinite(sweep.regret) else "unknown"
+        head += f"; {count} measured in {sweep.measured_s:.1f} s, expected loss {loss}"
     rows: list[tuple[str, ...]] = [("region", "variant", "expected loss")]
     rows += [row_of(one) for one in sweep.regions if one.origin != "extrapolated"]
     beyond = sum(one.origin == "extrapolated" for one in sweep.regions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -131,7 +132,7 @@ def sweep_of(kernel: str, sweep: Swept) -> dict[str, Any]:
         "ended": sweep.ended,
         "points": sweep.points,
         "measured_s": sweep.measured_s,
-        "regret": sweep.regret,
+        "regret": sweep.regret if math.isfinite(sweep.regret) else None,
         "regions": [
             {
                 "region": ", ".join(map(str, one.region)),

@@ -69,8 +69,8 @@ class Sweep:
 
     `decisions` are the measured regions, then those beyond them, graded
     extrapolated; `points` the measured problems; `regret` the expected relative loss
-    inside the regions; `ended` says why it ended: "regret", "settled", "budget" or
-    "interrupted"; `measured_s` is what measuring took.
+    inside the regions, inf where it is not known; `ended` says why it ended:
+    "regret", "settled", "budget" or "interrupted"; `measured_s` is what measuring took.
     """
 
     decisions: tuple[Decision, ...]
@@ -260,6 +260,8 @@ def sweep(
         return Sweep((), (), math.inf, ended, state.spent_s)
     regret, losses = state.regret()
     drawn = drawing(state.space(), points, losses)
+    if len(points) == 1:  # There is nothing to hold out: nobody knows the loss.
+        regret, drawn = math.inf, tuple(replace(d, regret=None) for d in drawn)
     return Sweep(drawn, points, regret, ended, state.spent_s)
 
 

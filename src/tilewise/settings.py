@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewise.errors import SettingError
 
-__all__ = ["Settings", "current", "origin"]
+__all__ = ["Settings", "current", "current_device", "origin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,14 @@ def current() -> Settings:
         engines=tuple(engines),
         readonly=word("TILEWISE_READONLY", ("", "0", "1")) == "1",
         bundle=path("TILEWISE_BUNDLE"),
-        device=word("TILEWISE_DEVICE", ("", "auto", "none", "emulated")) or "auto",
+        device=current_device(),
         num_threads=integer("TILEWISE_NUM_THREADS", 0, 1),
     )
+
+
+def current_device() -> str:
+    """Read the setting `device` alone: a call that copies to a device asks for it."""
+    return word("TILEWISE_DEVICE", ("", "auto", "none", "emulated")) or "auto"
 
 
 def origin(name: str) -> str:

@@ -39,3 +39,11 @@ def test_another_word_is_named(monkeypatch):
 
     with pytest.raises(SettingError, match="TILEWISE_DEVICE"):
         chosen_device()
+
+
+def test_other_settings_are_not_read(monkeypatch):
+    """What a staged call asks for at each time costs one variable, not all."""
+    monkeypatch.setenv("TILEWISE_DEVICE", "emulated")
+    monkeypatch.setenv("TILEWISE_NUM_THREADS", "many")
+
+    assert chosen_device().properties.emulated

@@ -7,7 +7,7 @@ from functools import cache
 from tilewise.device.driver import gpus
 from tilewise.device.seam import Device
 from tilewise.errors import EngineError
-from tilewise.settings import current
+from tilewise.settings import current_device
 
 __all__ = ["chosen_device"]
 
@@ -19,7 +19,7 @@ def chosen_device() -> Device | None:
     "auto" is the first GPU or None, "none" is None, "emulated" is NumPy. Raises
     SettingError for another value and EngineError where a GPU can't be used.
     """
-    setting = current().device
+    setting = current_device()
     if setting == "emulated":
         return _emulated()
     if setting == "none" or not gpus():

@@ -222,3 +222,43 @@ def test_bound_calls_on_the_device(place: Any) -> None:
     for one, result in zip((x, 2 * x, x), found, strict=True):
         have = result.get() if isinstance(result, EmulatedArray) else result
         np.testing.assert_allclose(have, dense.reference(one, w, b), rtol=1e-5)
+
+
+def lying(offset: int) -> list[Any]:
+    """Return x, w, b and an out, which lies so many bytes behind x in its buffer."""
+    device: Any = chosen_device()
+    buffer = device.allocate(4096)
+    kind = np.dtype(np.float32)
+    x = device.array(buffer, (8, 8), kind, (64, 8))
+    x.set(np.arange(64, dtype="f4").reshape(8, 8))
+    w, b = on_device([np.eye(8, dtype="f4"), np.zeros(8, "f4")])
+    return [x, w, b, device.array(buffer, (8, 8), kind, (64, 8), offset)]
+
+
+@pytest.mark.parametrize("offset", [0, 8])
+@pytest.mark.parametrize(
+    ("serving", "wrap"),
+    [
+        ("cuda_cpp/naive", lambda a: a),
+        ("cuda_cpp/naive", Foreign),
+        ("reference", lambda a: a),
+    ],
+    ids=["emulated", "foreign", "reference"],
+)
+def test_out_over_an_input_on_the_device(serving: str, wrap: Any, offset: int) -> None:
+    """It is refused by name as on the host, before anything is written."""
+    dense = kernel()
+    dense.pin(serving)
+    *args, out = map(wrap, lying(offset))
+    with pytest.raises(ArgumentError, match="out overlaps x in memory"):
+        dense(*args, out=out)
+
+
+def test_out_between_the_elements_of_an_input() -> None:
+    """Arrays whose bytes interleave share none, and are taken as on the host."""
+    dense = kernel()
+    dense.pin("cuda_cpp/naive")
+    *args, out = lying(4)
+    dense(*args, out=out)
+
+    assert np.arange(64).tolist() == out.get().ravel().tolist()

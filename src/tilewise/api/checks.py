@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 
+from tilewise.device.arrays import extent
 from tilewise.device.located import located
-from tilewise.device.views import device_copy, device_view, is_device_array
+from tilewise.device.views import (
+    c_strides,
+    device_copy,
+    device_view,
+    is_device_array,
+)
 from tilewise.engines.base import Engine
 from tilewise.errors import ArgumentError
 from tilewise.model.variant import Variant
@@ -161,18 +169,54 @@ def checked_pin(
     return pin
 
 
-def check_device_out(out: Any, shape: Any, dtype: Any) -> None:
-    """Raise ArgumentError when a device `out` does not match the result."""
-    try:
-        _, sizes, _, kind = located(out)
-    except AttributeError:  # It has DLPack alone, or is none.
-        if not is_device_array(out):
-            told = f"out is a {type(out).__name__}, not a device array"
-            raise ArgumentError(told) from None
-        _, sizes, _, kind = located(device_view(out))
+def check_device_out(
+    names: Sequence[str], args: Sequence[Any], out: Any, shape: Any, dtype: Any
+) -> None:
+    """Raise ArgumentError when a device `out` does not match or overlaps an input."""
+    place = place_of(out)
+    if place is None:
+        raise ArgumentError(f"out is a {type(out).__name__}, not a device array")
+    address, sizes, strides, kind = place
     if sizes != shape or np.dtype(kind) != dtype:
         have = f"{np.dtype(kind)} {tuple(sizes)}"
         raise ArgumentError(f"out is {have}, the result {dtype} {shape}")
+    low, high = reach(sizes, strides, kind)
+    for name, arg in zip(names, args, strict=False):
+        if (other := place_of(arg)) is None:
+            continue
+        first, end = reach(*other[1:])
+        ahead = other[0] - address  # Bytes from out to the argument.
+        if (
+            low < ahead + end
+            and ahead + first < high
+            and overlaps(seen(out), seen(arg))
+        ):
+            raise ArgumentError(f"out overlaps {name} in memory")
+
+
+def place_of(array: Any) -> tuple[Any, ...] | None:
+    """Return address, shape, strides and dtype of a device array, None of others."""
+    try:
+        return located(array)
+    except AttributeError:  # It has DLPack alone, or is none.
+        return located(device_view(array)) if is_device_array(array) else None
+
+
+@lru_cache(1024)
+def reach(
+    shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: Any
+) -> tuple[int, int]:
+    """Return the bytes of an array, from its address: the first and the one behind."""
+    item = np.dtype(dtype).itemsize
+    return extent(shape, strides or c_strides(shape, item), item)
+
+
+def seen(array: Any) -> Any:
+    """Return a NumPy array that lies as a device array does, never to be read."""
+    view = device_view(array)
+    face = {"shape": view.shape, "strides": view.strides, "typestr": view.dtype.str,
+            "data": (view.address, False), "version": 3}  # fmt: skip
+    return np.asarray(SimpleNamespace(__array_interface__=face))
 
 
 def into_reference(
@@ -182,7 +226,7 @@ def into_reference(
     result = cast(Any, entry.direct)(*args)
     if is_device_array(result):
         view = device_view(result)
-        check_device_out(out, view.shape, view.dtype)
+        check_device_out(names, args, out, view.shape, view.dtype)
         device_copy(out, result)
         return out
     if not isinstance(result, (np.ndarray, np.generic)):

@@ -105,7 +105,7 @@ class Serving(Dispatcher):
     def _filled(self, entry: Entry, args: tuple[Any, ...], out: Any) -> Any:
         filling, run, names = entry.filling, entry.run, self._subject.parameters
         if filling is not None:
-            check_device_out(out, entry.shape, entry.dtype)
+            check_device_out(names, args, out, entry.shape, entry.dtype)
             return filling(*args, out)
         if run is None:
             return into_reference(names, entry, args, out)

@@ -120,7 +120,7 @@ def test_what_fails(monkeypatch):
     def broken(*args, **kwargs):
         raise EngineError("the compiler's words")
 
-    monkeypatch.setattr("tilewise.engines.cuda_cpp.engine.compiled_ptx", broken)
+    monkeypatch.setattr("tilewise.engines.cuda_cpp.engine.compiled_both", broken)
     made = build_ahead([subject()], ("sm_90",), names=("cuda_cpp",))
 
     expected = [("failed", "the compiler's words")]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tilewise.device.elf import read_cubin
-from tilewise.device.nvrtc import compiled_both, compiled_cubin, compiled_ptx
+from tilewise.device.nvrtc import Session, compiled_both
 from tilewise.errors import EngineError
 
-pytest.importorskip("cuda.core")
+pytest.importorskip("cuda.bindings")
 SOURCE = """
 template <typename T> __global__ void scale(T* x) { x[threadIdx.x] *= 2; }
 #ifdef PLAIN
@@ -17,54 +17,53 @@ extern "C" __global__ void plain(float* x) { x[0] = PLAIN; }
 """
 
 
-def test_a_name_expression():
-    """A template's kernel is there under its mangled name."""
-    image = compiled_cubin(SOURCE, "sm_90", names=["scale<double>"])
+FLAGS = ("-std=c++17",)
 
-    name = image.names["scale<double>"]
-    assert (90, [name]) == (
-        read_cubin(image.code).arch,
-        [entry.name for entry in read_cubin(image.code).entries],
-    )
+
+def test_a_name_expression():
+    """A template's kernel is there under its mangled name, in both forms."""
+    image, ptx = compiled_both(SOURCE, "sm_90", FLAGS, ["scale<double>"])
+
+    name, cubin = image.names["scale<double>"], read_cubin(image.code)
+    assert (90, [name]) == (cubin.arch, [entry.name for entry in cubin.entries])
+    assert f".entry {name}(".encode() in ptx
 
 
 def test_a_definition():
-    """A macro is defined for both compilations."""
-    image = compiled_cubin(SOURCE, "sm_80", defines=["PLAIN=3"])
-    ptx = compiled_ptx(SOURCE, "sm_80", defines=["PLAIN=3"])
+    """A macro is defined for both forms."""
+    image, ptx = compiled_both(SOURCE, "sm_80", (*FLAGS, "-DPLAIN=3"))
 
     assert read_cubin(image.code).entry("plain")
     assert b".entry plain" in ptx
 
 
-def test_the_same_names_in_both():
-    """CUBIN and PTX of a template have the same entry."""
-    names = ["scale<float>"]
-    image = compiled_cubin(SOURCE, "sm_90", names=names)
+def test_the_ptx_is_that_of_the_virtual_architecture():
+    """What is compiled for a real architecture comes from the very same PTX."""
+    flags = (*FLAGS, "-DPLAIN=3")
+    with Session(SOURCE, "kernel.cu", ()) as session:
+        session.compile("compute_90", flags)
+        expected = session.result("PTX")
 
-    ptx = compiled_ptx(SOURCE, "sm_90", names=names)
-    assert f".entry {image.names['scale<float>']}(".encode() in ptx
+    assert expected == compiled_both(SOURCE, "sm_90", flags)[1]
 
 
-@pytest.mark.parametrize("compile_", [compiled_cubin, compiled_ptx])
-def test_a_compile_error_names_the_line(compile_):
+def test_a_compile_error_names_the_line():
     """The log has the user's file and line."""
+    source = "__global__ void k() {\n  nothing();\n}"
     with pytest.raises(EngineError, match=r"mine\.cu\(2\): error"):
-        compile_("__global__ void k() {\n  nothing();\n}", "sm_90", name="mine.cu")
+        compiled_both(source, "sm_90", FLAGS, name="mine.cu")
 
 
-@pytest.mark.parametrize("compile_", [compiled_cubin, compiled_ptx])
-def test_an_unknown_architecture(compile_):
+def test_an_unknown_architecture():
     """An architecture that NVRTC does not know is an error, not a hang."""
     with pytest.raises(EngineError, match="does not compile for sm_70"):
-        compile_(SOURCE, "sm_70")
+        compiled_both(SOURCE, "sm_70", FLAGS)
 
 
-@pytest.mark.parametrize("compile_", [compiled_cubin, compiled_ptx])
-def test_a_missing_header(compile_):
+def test_a_missing_header():
     """The missing file is named."""
     with pytest.raises(EngineError, match=r"no_such_header\.h"):
-        compile_('#include "no_such_header.h"\n', "sm_90")
+        compiled_both('#include "no_such_header.h"\n', "sm_90", FLAGS)
 
 
 def test_included_files(tmp_path):
@@ -72,7 +71,7 @@ def test_included_files(tmp_path):
     (tmp_path / "mine.h").write_text("#define TWO 2\n")
     source = '#include "mine.h"\nextern "C" __global__ void k(int* x) { *x = TWO; }'
 
-    image = compiled_cubin(source, "sm_90", includes=[str(tmp_path)])
+    image, _ = compiled_both(source, "sm_90", (*FLAGS, f"-I{tmp_path}"))
     assert read_cubin(image.code).entry("k")
 
 

@@ -91,7 +91,7 @@ def cuda_to_ptx(source: str, name: str, arch: str) -> str:
     """
     flags = ["-lineinfo", "-std=c++17", *_include_flags()]
     with Session(source, name, ()) as session:
-        session.compile(arch.replace("sm_", "compute_"), flags, arch)
+        session.compile(arch.replace("sm_", "compute_"), flags)
         return session.result("PTX").decode()
 
 

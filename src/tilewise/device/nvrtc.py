@@ -1,22 +1,18 @@
 """
 CUDA C++ to CUBIN and PTX with NVRTC, with no GPU and no driver.
 
-The CUBIN comes through cuda.core, whose objects are left at once: without a driver
-their second `repr` deadlocks. Its way to PTX asks for a driver, so the PTX comes from
-NVRTC's own interface, from the same source under the same options.
+One compilation gives both. It goes through NVRTC's own interface: cuda.core hands out
+one of them, and asks for a driver before it compiles to PTX.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any, Self
 
 from tilewise.errors import EngineError
 
-__all__ = ["Image", "Session", "compiled_both", "compiled_cubin", "compiled_ptx"]
-
-STANDARD = "c++17"
+__all__ = ["Image", "Session", "compiled_both"]
 
 
 class Image:
@@ -28,82 +24,27 @@ class Image:
         self.code, self.log, self.names = code, log, names
 
 
-def compiled_cubin(
-    source: str,
-    arch: str,
-    *,
-    name: str = "kernel.cu",
-    names: Sequence[str] = (),
-    includes: Sequence[str] = (),
-    defines: Sequence[str] = (),
-) -> Image:
-    """
-    Compile to a CUBIN; `names` are C++ name expressions of kernels.
-
-    Raises EngineError with the compiler's log, which names the user's line.
-    """
-    try:
-        from cuda.core import Program, ProgramOptions
-    except ImportError as error:
-        raise EngineError("CUDA C++ needs the package cuda-core") from error
-    options = ProgramOptions(
-        std=STANDARD,
-        arch=arch,
-        name=name,
-        include_path=list(includes) or None,
-        define_macro=list(defines) or None,
-        ptxas_options=["-v"],
-    )
-    log = io.StringIO()
-    try:
-        made = Program(source, "c++", options).compile(
-            "cubin", name_expressions=tuple(names), logs=log
-        )
-        code, mapping = bytes(made.code), dict(made.symbol_mapping)
-    except Exception as error:
-        raise EngineError(f"{name} does not compile for {arch}:\n{error}") from error
-    lowered = {text(key): text(value) for key, value in mapping.items()}
-    return Image(code, log.getvalue(), lowered)
-
-
 def text(value: Any) -> str:
     """Return bytes or text as text."""
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def compiled_ptx(
+def compiled_both(
     source: str,
     arch: str,
-    *,
-    name: str = "kernel.cu",
+    flags: Sequence[str],
     names: Sequence[str] = (),
-    includes: Sequence[str] = (),
-    defines: Sequence[str] = (),
-) -> bytes:
-    """Compile to PTX under the options of `compiled_cubin`; the same errors."""
-    flags = [f"-std={STANDARD}"]
-    flags += [f"--include-path={path}" for path in includes]
-    flags += [f"--define-macro={define}" for define in defines]
-    compute = arch.replace("sm_", "compute_")
-    with Session(source, name, names) as session:
-        session.compile(compute, flags, arch)
-        return session.result("PTX")
-
-
-def compiled_both(
-    source: str, arch: str, flags: Sequence[str], names: Sequence[str], name: str
+    name: str = "kernel.cu",
 ) -> tuple[Image, bytes]:
     """
-    Compile under a user's own flags; returns the CUBIN and the PTX.
+    Compile under flags of NVRTC; returns the CUBIN and the PTX.
 
-    Raises EngineError with NVRTC's log, also for flags that it does not know.
+    `names` are C++ name expressions of kernels. Raises EngineError with NVRTC's log,
+    which names the user's line, also for flags that it does not know.
     """
     with Session(source, name, names) as session:
-        session.compile(arch, flags, arch)
-        cubin = session.result("CUBIN")
-        image = Image(cubin, session.log(), session.lowered())
-    with Session(source, name, names) as session:
-        session.compile(arch.replace("sm_", "compute_"), flags, arch)
+        session.compile(arch, flags)
+        image = Image(session.result("CUBIN"), session.log(), session.lowered())
         return image, session.result("PTX")
 
 
@@ -128,12 +69,13 @@ class Session:
     def __exit__(self, *details: object) -> None:
         self.nvrtc.nvrtcDestroyProgram(self.program)
 
-    def compile(self, arch: str, flags: Sequence[str], asked: str) -> None:
-        """Compile for an arch as NVRTC names it."""
+    def compile(self, arch: str, flags: Sequence[str]) -> None:
+        """Compile for an arch, or to PTX alone for compute_NN."""
         encoded = [f"--gpu-architecture={arch}".encode(), *map(str.encode, flags)]
         (status,) = self.nvrtc.nvrtcCompileProgram(self.program, len(encoded), encoded)
         if int(status):
             log = self.log() or str(status)
+            asked = arch.replace("compute_", "sm_")
             raise EngineError(f"{self.name} does not compile for {asked}:\n{log}")
 
     def log(self) -> str:

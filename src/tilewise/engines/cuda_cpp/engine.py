@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tilewise.device.nvrtc import compiled_cubin, compiled_ptx
+from tilewise.device.nvrtc import compiled_both
 from tilewise.engines.base import Run
 from tilewise.engines.cuda_cpp.source import (
     ENTRY,
@@ -26,6 +26,7 @@ from tilewise.model.variant import Artifact, Target, Variant
 
 __all__ = ["CudaCppEngine"]
 
+FLAGS = ("-std=c++17", "--ptxas-options=-v")
 STAGES = 2
 
 
@@ -33,7 +34,7 @@ class CudaCppEngine:
     """Builds CUBIN and PTX from one source with NVRTC, and runs without it."""
 
     name = "cuda_cpp"
-    toolchain = ("cuda-core", "nvidia-cuda-nvrtc")
+    toolchain = ("cuda-bindings", "nvidia-cuda-nvrtc")
     methods = ("naive", "simt")
 
     def variants(self, problem: Problem, target: Target) -> tuple[Variant, ...]:
@@ -64,8 +65,7 @@ class CudaCppEngine:
         source = kernel_source(problem, variant)
         name = f"{variant.method}.cu"
         started = time.perf_counter()
-        image = compiled_cubin(source, target.arch, name=name)
-        ptx = compiled_ptx(source, target.arch, name=name)
+        image, ptx = compiled_both(source, target.arch, FLAGS, name=name)
         took_ms = 1e3 * (time.perf_counter() - started)
         made = plan(variant, problem)
         entries = tuple(dict.fromkeys((made.entry, made.plain)))

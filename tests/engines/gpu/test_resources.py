@@ -48,3 +48,11 @@ def test_the_default_fills_an_sm():
 
     yardstick = occupancy(arch, 256, 63, 16384) * (64 * 64 / 128)
     assert filled * (m * n / (m + n)) >= yardstick
+
+
+@pytest.mark.parametrize("kernel", ["numba_cuda/global", "cuda_cpp/naive"])
+def test_nothing_of_cuda_core_is_kept(kernel):
+    """An artifact holds bytes: without a driver cuda.core's objects hang on repr."""
+    found = resources.artifact(kernel, "sm_90")
+
+    assert (bytes, bytes) == (type(found.code), type(found.text))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,6 +87,29 @@ def test_device_arrays(run, wrap):
 
     assert expected().tolist() == out.get().tolist()
     assert type(found) is type(wrap(out))
+
+
+def cupy_like(array):
+    """Return an array with the attributes of CuPy's."""
+    made = type("ndarray", (), {"__module__": "cupy"})()
+    made.data, made.dtype = SimpleNamespace(ptr=array.address), array.dtype
+    made.shape, made.strides = array.shape, array.strides
+    made.__cuda_array_interface__ = array.__cuda_array_interface__
+    return made
+
+
+@pytest.mark.parametrize("other", [cupy_like, Foreign], ids=["cupy", "mixed"])
+def test_arrays_like_cupys(run, other, monkeypatch):
+    """They are located by their attributes, also beside another library's."""
+    stream = SimpleNamespace(ptr=0)
+    cuda = SimpleNamespace(get_current_stream=lambda: stream)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    device = chosen_device()
+    out = on(device, np.zeros_like(expected()))
+    first, *rest = arrays_on(device)
+    run(cupy_like(first), *map(other, rest), None, 0.75, cupy_like(out))
+
+    assert expected().tolist() == out.get().tolist()
 
 
 def test_another_device(run):

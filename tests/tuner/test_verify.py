@@ -327,3 +327,29 @@ def test_says_what_would_allow_more() -> None:
     """A number that is off by a little names the option that states another bound."""
     reason = verify(c.off_by_a_thousandth, c.case()).reason
     assert reason.endswith("(your arguments); tolerance= states another bound")
+
+
+def test_one_that_changed_an_argument_does_not_spoil_the_next() -> None:
+    """Contestants share copies of the arguments, but not one that was changed."""
+    posed = c.case()
+    exam = prepare(posed)
+
+    def changing(x: Any, w: Any, b: Any, out: Any) -> Any:
+        x += 1
+        return c.right(x, w, b, out)
+
+    for run, status in ((c.right, "right"), (changing, "wrong"), (c.right, "right")):
+        assert status == verify(run, posed, exam).status
+
+
+def test_one_that_raises_does_not_spoil_the_next() -> None:
+    """What it changed before it raised is not seen by the others."""
+    posed = c.case()
+    exam = prepare(posed)
+
+    def raising(x: Any, w: Any, b: Any, out: Any) -> Any:
+        x += 1
+        raise ValueError
+
+    for run, status in ((raising, "failed"), (c.right, "right")):
+        assert status == verify(run, posed, exam).status

@@ -11,7 +11,7 @@ from tilewise.model.fold import fold_of, fold_operand, unfolded
 from tilewise.model.ranges import range_reason
 from tilewise.model.spec import Operand, Spec, short_hash
 
-__all__ = ["Form", "Problem", "pose", "scalar_values", "viewed_array"]
+__all__ = ["Form", "Problem", "pose", "scalar_values", "varied", "viewed_array"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,20 @@ def operand_form(view: Any, m: int, n: int) -> Form | None:
         return None
     kind = ("m" if shape[0] != 1 else "") + ("n" if shape[1] != 1 else "")
     return Form(str(view.dtype), kind or "1", operand_layout(view, kind))
+
+
+def varied(operand: Operand, form: Form, folded: bool) -> tuple[int, int]:
+    """Return the argument's axes that run along rows and columns, -1 for none."""
+    if operand.view == "T":
+        axes = [1, 0]
+    elif operand.view:
+        kept = iter(range(operand.view.count(":")))
+        axes = [-1 if mark == "n" else next(kept) for mark in operand.view]
+    else:
+        axes = list(range(2 if folded and operand.ndim else operand.ndim))
+    axes = [-1] * (2 - len(axes)) + axes
+    row = axes[0] if "m" in form.kind else -1
+    return row, axes[1] if "n" in form.kind else -1
 
 
 def operand_layout(view: Any, kind: str) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tilewise.device.views import device_of, is_device_array
 from tilewise.model.axes import Posed
-from tilewise.model.problem import Problem
+from tilewise.model.problem import Problem, varied
 from tilewise.runtime.on_device import reference_on
 from tilewise.runtime.question import Question
 from tilewise.tuner.bench import Bench, on_host_alike
-from tilewise.tuner.contest import Case
+from tilewise.tuner.contest import Case, Part
 
 __all__ = ["case_of"]
 
@@ -34,8 +37,40 @@ def case_of(question: Question, problem: Posed) -> Case:
     )
     if isinstance(problem, Problem):
         dtype = np.dtype(problem.spec.dtype)
-        case = replace(case, shape=problem.shape, dtype=dtype, depth=problem.k)
+        case = replace(
+            case, shape=problem.shape, dtype=dtype, depth=problem.k,
+            part=part_of(problem),
+        )  # fmt: skip
     return on_bench(case) if problem.residency == "device" else case
+
+
+def part_of(problem: Problem) -> Part | None:
+    """
+    Return what takes the arguments of some rows and columns of a result.
+
+    None where an argument is needed in two ways, as in x @ x, or is folded.
+    """
+    spec, wanted = problem.spec, defaultdict[int, set[tuple[int, int]]](set)
+    if problem.fold:
+        return None
+    x, w = (int(factor.view == "T") for factor in (spec.x, spec.w))
+    wanted[spec.x.position].add((x, -1))
+    wanted[spec.w.position].add((-1, 1 - w))
+    for operand, form in zip(spec.operands, problem.forms[2:], strict=True):
+        wanted[operand.position].add(varied(operand, form, False))
+    if any(len(axes) > 1 for axes in wanted.values()):
+        return None
+    axes = {at: found for at, (found,) in wanted.items()}
+
+    def part(args: Sequence[Any], *place: Any) -> tuple[Any, ...]:
+        own = list(args)
+        for at, found in axes.items():
+            for chosen, axis in zip(place, found, strict=True):
+                if axis >= 0:
+                    own[at] = np.take(own[at], chosen, axis)
+        return tuple(own)
+
+    return part
 
 
 def on_bench(case: Case) -> Case:

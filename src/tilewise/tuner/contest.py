@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from tilewise.model.variant import Variant
 from tilewise.tuner.bench import Bench
 
 __all__ = ["Case", "Contestant", "Run", "filling", "returning"]
+
+
+Part = Callable[[Sequence[Any], Any, Any], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,9 @@ class Case:
     `tolerance` replaces the bound on the error: a number (relative and absolute), a
     pair (relative, absolute), or a callable of (actual, expected). A `bound` case is
     timed with its constants prepared, as a bound kernel runs it. A case with a `bench`
-    is run there, on copies of `args`, which are host arrays.
+    is run there, on copies of `args`, which are host arrays. `part(args, rows,
+    columns)` are the arguments of some rows and columns of the result, where it has
+    such parts.
     """
 
     args: tuple[Any, ...]
@@ -65,6 +70,7 @@ class Case:
     bound: bool = False
     fills: bool = True
     bench: Bench | None = None
+    part: Part | None = None
 
 
 def filling(case: Case) -> Contestant:

@@ -81,11 +81,11 @@ class Expected:
     def error(self, actual: Array) -> Array:
         """Return the error of each element in units of its radius; <= 1 is right."""
         real = as_real(actual)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):
             distance = np.abs(real.astype(self.centre.dtype) - self.centre)
-        units = np.divide(
-            distance, self.radius, out=np.zeros_like(distance), where=distance != 0
-        )
+            units = np.divide(
+                distance, self.radius, out=np.zeros_like(distance), where=distance != 0
+            )
         finite = np.isfinite(real) if real.dtype.kind == "f" else np.True_
         allowed = kind_of(real) & self.kinds != 0
         return np.where(allowed, np.where(finite, units, 0.0), np.inf)

@@ -59,11 +59,15 @@ def guarded(like: Array, values: Array | None = None, fill: int = 0xFF) -> Guard
     below, above = (sum(f(r, 0) for r in reach) for f in (min, max))
     below, above = (below, above + like.itemsize) if like.size else (0, 0)
     extent = above - below
-    buffer = np.full(extent + 2 * GUARD_BYTES + 2 * ALIGNMENT, fill, np.uint8)
+    buffer = np.empty(extent + 2 * GUARD_BYTES + 2 * ALIGNMENT, np.uint8)
     start = GUARD_BYTES + (-buffer.ctypes.data - GUARD_BYTES) % ALIGNMENT
     start += (like.ctypes.data + below) % ALIGNMENT if like.size else 0
     steps = like.strides if like.size else None
     array: Array = np.ndarray(like.shape, like.dtype, buffer.data, start - below, steps)
+    if values is None or extent != array.nbytes:
+        buffer.fill(fill)
+    else:
+        buffer[:start] = buffer[start + extent :] = fill
     if values is not None:
         array[...] = values
     return Guarded(array, buffer)

@@ -21,7 +21,7 @@ from tilewise.engines.cpu.loops import (
 )
 from tilewise.engines.cpu.micro import Block
 from tilewise.engines.render import PYTHON, Rendered, render
-from tilewise.model.problem import Form, Problem
+from tilewise.model.problem import Problem, varied
 from tilewise.model.spec import Operand
 
 __all__ = ["Kernel", "in_place", "kernel_for"]
@@ -150,20 +150,6 @@ def operands(problem: Problem, signature: Signature) -> None:
     for number, (operand, form) in enumerate(pairs):
         axes = varied(operand, form, bool(problem.fold))
         signature.array(f"o{number}_", form.dtype, operand.position, axes)
-
-
-def varied(operand: Operand, form: Form, folded: bool) -> tuple[int, int]:
-    """Return the argument's axes that run along rows and columns, -1 for none."""
-    if operand.view == "T":
-        axes = [1, 0]
-    elif operand.view:
-        kept = iter(range(operand.view.count(":")))
-        axes = [-1 if mark == "n" else next(kept) for mark in operand.view]
-    else:
-        axes = list(range(2 if folded and operand.ndim else operand.ndim))
-    axes = [-1] * (2 - len(axes)) + axes
-    row = axes[0] if "m" in form.kind else -1
-    return row, axes[1] if "n" in form.kind else -1
 
 
 def factor_axes(operand: Operand) -> tuple[int, int]:

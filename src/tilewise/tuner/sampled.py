@@ -1,0 +1,162 @@
+"""
+What is right for a large result: a sample closely, every element against NumPy's.
+
+Evaluating all of a large result in wider precision, several times, takes seconds. An
+element depends on a row and a column of the factors alone, so that some rows and
+columns of the result are evaluated closely, from their part of the arguments. They
+show how far from NumPy's own result an element may usually be; the elements that are
+farther off, the worst of them, are then evaluated closely as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.tuner.contest import Case
+from tilewise.tuner.expect import Expected, Fault, expect
+from tilewise.tuner.inputs import Array
+
+__all__ = ["Sampled", "sampled"]
+
+LARGE = 1 << 26
+ELEMENT = 256
+"""Multiplications from which a sample is taken; an epilogue counts as 256."""
+
+ROWS, COLUMNS = 64, 256
+"""The size of the sample, and of a closer look."""
+
+USUAL = 0.9
+"""A few large rows or columns in the sample hide nothing in the others."""
+
+CHUNK = 1 << 18
+"""Elements that are compared at a time, within the second-level cache."""
+
+Place = tuple[Array, Array]
+"""Rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """
+    The results that count as right, by a sample; see `Expected`.
+
+    `plain` is NumPy's own result, `near` how far from it nine of ten elements of the
+    sample may be.
+    """
+
+    case: Case
+    args: tuple[Any, ...]
+    likely: bool
+    plain: Array
+    place: Place
+    expected: Expected
+    near: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        usual = float(np.quantile(self.expected.radius, USUAL))
+        object.__setattr__(self, "near", max(usual, TINY))
+
+    def judge(self, actual: Array) -> tuple[float, Fault | None]:
+        """Return the largest error of a result, and its worst element if wrong."""
+        error, fault = self.judged(actual, self.place, self.expected)
+        if fault is not None:
+            return error, fault
+        place = self.doubtful(actual)
+        if not place[0].size:
+            return error, None
+        other, fault = self.judged(actual, place, self.closely(place))
+        return max(error, other), fault
+
+    def judged(
+        self, actual: Array, place: Place, expected: Expected
+    ) -> tuple[float, Fault | None]:
+        """Judge a part; a few elements that are off get the closest look."""
+        error, fault = expected.judge(actual[np.ix_(*place)])
+        if fault is None:
+            return error, None
+        row, column = (int(at[i]) for at, i in zip(place, fault.index, strict=True))
+        if fault.doubtful:
+            one = np.array([row]), np.array([column])
+            error, fault = self.closely(one, True).judge(actual[np.ix_(*one)])
+        return error, fault and replace(fault, index=(row, column))
+
+    def closely(self, place: Place, closest: bool = False) -> Expected:
+        """Evaluate a part in wider precision."""
+        return closely(self.case, self.args, place, self.likely, closest)
+
+    def doubtful(self, actual: Array) -> Place:
+        """Return the worst elements that are too far from NumPy's, one in a row."""
+        step = max(1, CHUNK // max(1, self.plain.shape[1]))
+        parts = (slice(at, at + step) for at in range(0, len(actual), step))
+        found = [self.excess(actual, part) for part in parts]
+        excess, columns = map(np.concatenate, zip(*found, strict=True))
+        worst = np.argsort(-excess, kind="stable")[:ROWS]
+        rows = np.sort(worst[excess[worst] > 1])
+        return rows, np.unique(columns[rows])
+
+    def excess(self, actual: Array, part: slice) -> Place:
+        """Return how many times too far each row's worst element is, and which."""
+        mine, plain = actual[part], self.plain[part]
+        if mine.dtype.kind in "fc":
+            with np.errstate(all="ignore"):
+                apart = np.abs(mine - plain) / self.near
+            if not np.isfinite(apart).all():  # NumPy's own NaN or infinities are right.
+                apart[(mine == plain) | (np.isnan(mine) & np.isnan(plain))] = 0
+                apart[np.isnan(apart)] = np.inf
+        else:
+            apart = np.where(mine != plain, np.inf, 0.0)
+        columns = apart.argmax(axis=1)
+        return np.take_along_axis(apart, columns[:, None], 1)[:, 0], columns
+
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def sampled(case: Case, args: Sequence[Any], likely: bool) -> Sampled | None:
+    """
+    Return what is right for a large case, or None where all of it should be looked at.
+
+    That is for small ones, for a tolerance that is a function, where arguments have no
+    parts, and where the function of a part is not that part of the function.
+    """
+    if case.part is None or callable(case.tolerance) or work(case) < LARGE:
+        return None
+    with np.errstate(all="ignore"):
+        plain = np.asarray(case.reference(*args)).astype(case.dtype, copy=False)
+    rows, columns = case.shape
+    place = spread(rows, ROWS), spread(columns, COLUMNS)
+    expected = closely(case, args, place, likely)
+    if (
+        plain.shape != case.shape
+        or expected.judge(plain[np.ix_(*place)])[1] is not None
+    ):
+        return None
+    return Sampled(case, tuple(args), likely, plain, place, expected)
+
+
+def work(case: Case) -> int:
+    """Return what a case costs, in multiplications."""
+    return int(np.prod(case.shape)) * max(case.depth, ELEMENT)
+
+
+def closely(
+    case: Case, args: Sequence[Any], place: Place, likely: bool, closest: bool = False
+) -> Expected:
+    """Evaluate a part of a result in wider precision."""
+    assert case.part is not None
+    own, shape = case.part(args, *place), (len(place[0]), len(place[1]))
+    part = replace(case, args=own, shape=shape, part=None)
+    return expect(part, own, likely=likely, closely=closest)
+
+
+def spread(count: int, wanted: int) -> Array:
+    """Return places from the first to the last, of both ends more than between."""
+    share = wanted // 4
+    between = np.linspace(0, count - 1, 2 * share).astype(int)
+    ends = (np.arange(min(share, count)), np.arange(max(0, count - share), count))
+    found: Array = np.unique(np.concatenate([between, *ends]))
+    return found

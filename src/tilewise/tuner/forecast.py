@@ -3,7 +3,8 @@ Times between the measured points: a cost model for each variant, set right by t
 
 A variant's time is fitted as a sum of products of the sizes with coefficients >= 0
 (for m, n, k: an overhead, traffic such as m n, and work m n k; compare the roofline
-model, Williams, Waterman and Patterson, CACM 52, 2009). What the model misses is
+model, Williams, Waterman and Patterson, CACM 52, 2009), each size as it is or up to
+whole vectors or tiles. What the model misses is
 interpolated between the points nearby, weighted by inverse distance, in logarithms.
 """
 
@@ -12,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from tilewise.tuner.inputs import Array
 
 __all__ = ["Axis", "Forecast", "Measured"]
 
-POWER = 4
+POWER = 3
 """How fast a point's say falls with its distance: those around decide, not all."""
+
+WHOLE = 16
+"""What a last vector or tile costs, however little of it is needed."""
 
 BARRED = ("rejected", "failed", "wrong")
 
@@ -132,11 +135,12 @@ def log2(sizes: Array) -> Array:
 
 
 def terms(sizes: Array) -> Array:
-    """Return the products of all subsets of the sizes, from 1 to all of them."""
-    axes = range(sizes.shape[1])
-    parts = [c for count in range(len(axes) + 1) for c in combinations(axes, count)]
-    columns = [np.prod(sizes[:, list(c)].astype(float), axis=1) for c in parts]
-    return np.stack(columns, axis=1)
+    """Return the products of all subsets of the sizes, each as it is or rounded up."""
+    found = np.ones((len(sizes), 1))
+    for size in sizes.astype(float).T:
+        forms = np.stack([np.ones_like(size), size, np.ceil(size / WHOLE) * WHOLE])
+        found = (found[:, :, None] * forms.T[:, None]).reshape(len(sizes), -1)
+    return found
 
 
 def fitted(features: Array, us: Array) -> Array:

@@ -28,10 +28,10 @@ from benchmarks.record import append, geomean, ratio
 
 ROUNDS = 9
 BLOCK_S = 2e-3
-REST_S = 5e-3
+REST_S = 0.12
 PROTOCOL = (
-    "a process each, 9 shuffled rounds in blocks of at least 2 ms with 5 ms of rest "
-    "between; peer's time over the tuned kernel's by round: median and quartiles"
+    "a process each, 9 shuffled rounds in blocks of at least 2 ms with 0.12 s of "
+    "rest between; peer's time over the tuned kernel's by round: median and quartiles"
 )
 VENVS = {
     "jax": ("jax", ("jax", "numexpr", "numpy<2.5")),

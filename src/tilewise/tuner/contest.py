@@ -15,10 +15,10 @@ from tilewise.model.resolution import REFERENCE
 from tilewise.model.variant import Variant
 from tilewise.tuner.bench import Bench
 
-__all__ = ["Case", "Contestant", "Run", "filling", "returning"]
-
+__all__ = ["Case", "Contestant", "Part", "Run", "filling", "returning"]
 
 Part = Callable[[Sequence[Any], Any, Any], tuple[Any, ...]]
+"""Takes arguments, rows and columns of a result; see `Case`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def expect(
     The reference is evaluated in wider precision, then with each operation moved
     within its bound, then as it is: what plain NumPy shows for the same arguments is
     right too. A large product is taken in wider precision in some of its rows only
-    (see `Nudge.sampled`). `likely` says that the numbers are random (see `gamma`);
+    (see `Nudge.narrowed`). `likely` says that the numbers are random (see `gamma`);
     `closely` asks for many more evaluations, for the last few elements in doubt.
     """
     with np.errstate(all="ignore"):

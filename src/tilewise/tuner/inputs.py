@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "GUARD_BYTES", "Guarded", "guarded", "is_plain", "makers"]
+__all__ = [
+    "ALIGNMENT",
+    "EPILOGUE",
+    "GUARD_BYTES",
+    "Guarded",
+    "guarded",
+    "is_plain",
+    "makers",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -148,7 +156,6 @@ MAKERS: Mapping[str, Maker] = {
 
 LARGE = ((1 << 32, 0), (1 << 30, 1), (1 << 27, 2), (1 << 24, 3))
 """Multiplications from which only the first so many are made: each costs a product."""
-
 
 EPILOGUE = 256
 """Multiplications that the work on one element costs, of the result or an argument."""

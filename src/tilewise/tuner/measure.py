@@ -23,7 +23,7 @@ from tilewise.tuner.sampling import Sampler
 from tilewise.tuner.stats import median_interval
 from tilewise.tuner.watch import tell
 
-__all__ = ["Lane", "Outcome", "Rules", "race"]
+__all__ = ["LEAST_S", "MOST_S", "Lane", "Outcome", "Rules", "race"]
 
 SAMPLE_NS = 50_000.0
 GRAINS = 200

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.tuner.product import product
 
-__all__ = ["Known", "Nudge", "Nudged", "gamma"]
+__all__ = ["LARGE_WORK", "Known", "Nudge", "Nudged", "gamma", "spread"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -117,7 +117,7 @@ class Nudge:
         """Return x @ w moved by its bound, which counts the products that are not 0."""
         key = tuple((a.ctypes.data, a.shape, a.strides, a.dtype.str) for a in (x, w))
         large = is_large(x, w) and self.narrow.char in "fd" and x.dtype == w.dtype
-        measure = self.sampled if large else self.measured
+        measure = self.narrowed if large else self.measured
         exact, bound = self.known.products.get(key) or measure(x, w)
         if {x.ctypes.data, w.ctypes.data} <= self.known.sources:
             self.known.products[key] = exact, bound
@@ -142,14 +142,14 @@ class Nudge:
             rate = gamma(count + 2 * (exact.dtype.kind == "c"), self.unit, self.likely)
         return exact, rate * np.matmul(*sizes) + count * self.lift
 
-    def sampled(self, x: Array, w: Array) -> tuple[Array, Array]:
+    def narrowed(self, x: Array, w: Array) -> tuple[Array, Array]:
         """
         Return a large product and the bound on its error, wide in some rows only.
 
         Elsewhere the product is NumPy's in the narrow precision, which is off by as
         much as a right implementation, and |x|'|w| is bounded by the norms of row and
         column (Cauchy and Schwarz): for normal numbers three times the bound of the
-        sampled rows. So each element is checked, and each column is checked closely.
+        wide rows. So each element is checked, and each column is checked closely.
         """
         low = [a.astype(self.narrow, copy=False) for a in (x, w)]
         exact = np.matmul(*low).astype(x.dtype)
@@ -159,7 +159,8 @@ class Nudge:
             rate = gamma(k + 2, self.unit, self.likely)
         bound = 2 * rate * np.multiply.outer(norms(low[0], 1), norms(low[1], 0))
         bound += 2 * k * self.lift
-        rows = spread(len(x), w.size, x.dtype)
+        few = max(4, DIRECT_WORK // w.size) if x.dtype.char == "d" else CLOSE_ROWS
+        rows = spread(len(x), min(few, CLOSE_ROWS))
         wider = np.longdouble if x.dtype == self.narrow else x.dtype
         close = self.measured(x[rows].astype(wider), w.astype(wider))
         exact[rows], bound[rows] = close
@@ -179,14 +180,13 @@ def is_large(x: Array, w: Array) -> bool:
     return x.ndim == w.ndim == 2 and len(x) * w.size > LARGE_WORK
 
 
-def spread(count: int, size: int, dtype: np.dtype[Any]) -> Array:
-    """Return rows from the first to the last, of both ends more than between."""
-    wanted = CLOSE_ROWS if dtype.char != "d" else max(4, DIRECT_WORK // size)
-    share = min(wanted, CLOSE_ROWS) // 4 or 1
+def spread(count: int, wanted: int) -> Array:
+    """Return places from the first to the last, of both ends more than between."""
+    share = wanted // 4
     between = np.linspace(0, count - 1, 2 * share).astype(int)
     ends = (np.arange(min(share, count)), np.arange(max(0, count - share), count))
-    rows: Array = np.unique(np.concatenate([between, *ends]))
-    return rows
+    found: Array = np.unique(np.concatenate([between, *ends]))
+    return found
 
 
 def norms(matrix: Array, axis: int) -> Array:

@@ -18,7 +18,7 @@ from tilewise.tuner.expect import Expected, Fault, expect
 from tilewise.tuner.inputs import Guarded, guarded, is_plain, makers
 from tilewise.tuner.isolate import ending_of
 from tilewise.tuner.returned import Returned, is_lent, returned
-from tilewise.tuner.sampled import Sampled, sampled
+from tilewise.tuner.spots import Spots, expect_spots
 
 __all__ = ["GUARDS", "Exam", "Trial", "Verdict", "prepare", "verify"]
 
@@ -57,7 +57,7 @@ class Trial:
 
     name: str
     args: tuple[Any, ...]
-    expected: Expected | Sampled | Returned
+    expected: Expected | Spots | Returned
     likely: bool = False
     laid: dict[int, Guarded] = field(default_factory=dict, repr=False)
 
@@ -104,9 +104,9 @@ def prepare(case: Case, seed: int = 0) -> Exam:
     return Exam(case, tuple(trials))
 
 
-def right(case: Case, args: tuple[Any, ...], likely: bool) -> Expected | Sampled:
-    """Compute what is right for some arguments; of a large result, from a sample."""
-    return sampled(case, args, likely) or expect(case, args, likely=likely)
+def right(case: Case, args: tuple[Any, ...], likely: bool) -> Expected | Spots:
+    """Compute what is right for some arguments; of a large result, at spots of it."""
+    return expect_spots(case, args, likely) or expect(case, args, likely=likely)
 
 
 def replaced(
@@ -166,7 +166,7 @@ def sit(run: Run, case: Case, trial: Trial, poisons: tuple[int, ...]) -> Verdict
     return Verdict("right", "", error)
 
 
-def lends(expected: Expected | Sampled | Returned, last: Sitting) -> str:
+def lends(expected: Expected | Spots | Returned, last: Sitting) -> str:
     """Say whether an argument is returned where the reference returns a new array."""
     if not isinstance(expected, Returned) or expected.lends:
         return ""
@@ -175,7 +175,7 @@ def lends(expected: Expected | Sampled | Returned, last: Sitting) -> str:
 
 
 def worst(
-    expected: Expected | Sampled | Returned, sittings: list[Sitting]
+    expected: Expected | Spots | Returned, sittings: list[Sitting]
 ) -> tuple[float, Fault | None]:
     """Judge the results of all runs of a trial and return the worst."""
     found = [expected.judge(sitting.result) for sitting in sittings]

@@ -1,5 +1,5 @@
 """
-What is right for a large result: a sample closely, every element against NumPy's.
+What is right for a large result: spots of it closely, all of it against NumPy's.
 
 Evaluating all of a large result in wider precision, several times, takes seconds. An
 element depends on a row and a column of the factors alone, so that some rows and
@@ -18,19 +18,21 @@ import numpy as np
 
 from tilewise.tuner.contest import Case
 from tilewise.tuner.expect import Expected, Fault, expect
-from tilewise.tuner.inputs import Array
+from tilewise.tuner.inputs import EPILOGUE, Array
+from tilewise.tuner.nudge import spread
 
-__all__ = ["Sampled", "sampled"]
+__all__ = ["Spots", "expect_spots"]
 
 LARGE = 1 << 26
-ELEMENT = 256
-"""Multiplications from which a sample is taken; an epilogue counts as 256."""
+"""Multiplications from which a result is judged by spots."""
 
 ROWS, COLUMNS = 64, 256
-"""The size of the sample, and of a closer look."""
+"""The rows and columns that are looked at closely, and rows of a second look."""
 
 USUAL = 0.9
-"""A few large rows or columns in the sample hide nothing in the others."""
+"""A few large rows or columns among the spots hide nothing in the others."""
+
+TINY = float(np.finfo(np.float64).tiny)
 
 CHUNK = 1 << 18
 """Elements that are compared at a time, within the second-level cache."""
@@ -40,12 +42,12 @@ Place = tuple[Array, Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class Spots:
     """
-    The results that count as right, by a sample; see `Expected`.
+    The results that count as right, by spots of them; see `Expected`.
 
-    `plain` is NumPy's own result, `near` how far from it nine of ten elements of the
-    sample may be.
+    `expected` is what is right at `place`, `plain` NumPy's own result, and `near` how
+    far from it nine of ten elements at `place` may be.
     """
 
     case: Case
@@ -113,10 +115,7 @@ class Sampled:
         return np.take_along_axis(apart, columns[:, None], 1)[:, 0], columns
 
 
-TINY = float(np.finfo(np.float64).tiny)
-
-
-def sampled(case: Case, args: Sequence[Any], likely: bool) -> Sampled | None:
+def expect_spots(case: Case, args: Sequence[Any], likely: bool) -> Spots | None:
     """
     Return what is right for a large case, or None where all of it should be looked at.
 
@@ -135,12 +134,12 @@ def sampled(case: Case, args: Sequence[Any], likely: bool) -> Sampled | None:
         or expected.judge(plain[np.ix_(*place)])[1] is not None
     ):
         return None
-    return Sampled(case, tuple(args), likely, plain, place, expected)
+    return Spots(case, tuple(args), likely, plain, place, expected)
 
 
 def work(case: Case) -> int:
     """Return what a case costs, in multiplications."""
-    return int(np.prod(case.shape)) * max(case.depth, ELEMENT)
+    return int(np.prod(case.shape)) * max(case.depth, EPILOGUE)
 
 
 def closely(
@@ -151,12 +150,3 @@ def closely(
     own, shape = case.part(args, *place), (len(place[0]), len(place[1]))
     part = replace(case, args=own, shape=shape, part=None)
     return expect(part, own, likely=likely, closely=closest)
-
-
-def spread(count: int, wanted: int) -> Array:
-    """Return places from the first to the last, of both ends more than between."""
-    share = wanted // 4
-    between = np.linspace(0, count - 1, 2 * share).astype(int)
-    ends = (np.arange(min(share, count)), np.arange(max(0, count - share), count))
-    found: Array = np.unique(np.concatenate([between, *ends]))
-    return found

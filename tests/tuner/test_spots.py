@@ -1,4 +1,4 @@
-"""A sample judges large results: nothing wrong passes, nothing right is refused."""
+"""Spots judge large results: nothing wrong passes, nothing right is refused."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewise.tuner import sampled as module
+from tilewise.tuner import spots
 from tilewise.tuner.contest import Case
-from tilewise.tuner.sampled import Sampled, sampled
+from tilewise.tuner.spots import Spots, expect_spots
 
 SHAPE = (400, 300, 50)
 
@@ -20,8 +20,8 @@ SHAPE = (400, 300, 50)
 @pytest.fixture(autouse=True)
 def _large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let 400 x 300 be large."""
-    monkeypatch.setattr(module, "LARGE", 1)
-    monkeypatch.setattr(module, "COLUMNS", 64)
+    monkeypatch.setattr(spots, "LARGE", 1)
+    monkeypatch.setattr(spots, "COLUMNS", 64)
 
 
 def relu(x: Any, w: Any, b: Any) -> Any:
@@ -56,9 +56,9 @@ def case_of(
 
 def expected(
     args: Sequence[Any], function: Callable[..., Any] = relu, likely: bool = False
-) -> Sampled:
-    """Return what is right, which must be told by a sample."""
-    found = sampled(case_of(args, function), args, likely)
+) -> Spots:
+    """Return what is right, which must be told by spots."""
+    found = expect_spots(case_of(args, function), args, likely)
     assert found is not None
     return found
 
@@ -148,18 +148,20 @@ def test_comparisons_are_judged() -> None:
 def test_a_function_that_looks_at_its_shape_has_no_parts() -> None:
     """Its value for a part is not that part of its value."""
     args = inputs()
-    assert sampled(case_of(args, lambda x, w, b: x @ w / len(x)), args, False) is None
+    assert (
+        expect_spots(case_of(args, lambda x, w, b: x @ w / len(x)), args, False) is None
+    )
 
 
 def test_a_tolerance_that_is_a_function_sees_the_whole() -> None:
     """It may compare norms."""
     args = inputs()
     posed = case_of(args, tolerance=lambda actual, right: True)
-    assert sampled(posed, args, False) is None
+    assert expect_spots(posed, args, False) is None
 
 
 def test_small_results_are_looked_at_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample is taken only where all of it would take long."""
+    """Spots are taken only where all of it would take long."""
     monkeypatch.undo()
     args = inputs()
-    assert sampled(case_of(args), args, False) is None
+    assert expect_spots(case_of(args), args, False) is None

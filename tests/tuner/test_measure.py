@@ -107,6 +107,13 @@ def test_says_what_the_budget_did_not_reach() -> None:
     assert outcome.timing(outcome.lanes[2]) is None
 
 
+def test_a_short_budget_goes_to_the_incumbent() -> None:
+    """Where time is left for one sample it is the incumbent's, not a rival's."""
+    for seed in range(20):
+        lanes = run(Machine(seed), [3e5, 3e5], s=0.5).lanes
+        assert [1, 0] == [lane.rounds for lane in lanes]
+
+
 def test_slow_calls_get_more_than_a_second() -> None:
     """Without a stated budget all are tried where a call takes 0.2 s."""
     machine = Machine(noise=0)

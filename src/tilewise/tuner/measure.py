@@ -311,7 +311,10 @@ class Race:
 
     def round(self, places: list[int], at: int, end: float) -> bool:
         """Sample each of some once, for the round `at`; say whether time is left."""
-        for number in shuffled(self.random, len(places)):
+        order = shuffled(self.random, len(places))
+        if not self.lanes[self.base].rounds:  # Others' samples alone tell nothing.
+            order = sorted(order, key=lambda number: places[number] != self.base)
+        for number in order:
             if not self.lanes[places[number]].running:
                 continue
             self.sample(places[number], at)

@@ -55,7 +55,7 @@ def test_a_matrix_of_the_epilogue_is_asked_for(shape: tuple[int, ...]) -> None:
     args = (*inputs(8, 8, 8)[:2], np.ones(shape, "f4"))
     problem = problem_of(lambda x, w, b: x @ w + b, args)
     made = kernel_for(problem, "packed", block_of(cpu_target(), "float32"))
-    calls = re.findall(r" call [^\n]*tilewise_ahead", ir_of(made))
+    calls = re.findall(r" call [^\n]*tilewise_prefetch", ir_of(made))
     assert (len(shape) == 2) == bool(calls)
 
 

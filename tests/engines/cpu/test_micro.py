@@ -11,9 +11,7 @@ import pytest
 
 from tilewise.device.native import execution_engine
 from tilewise.engines.cpu.micro import (
-    AHEAD,
-    ARGUMENTS,
-    COPY,
+    PARAMETERS,
     POINTERS,
     Block,
     block_of,
@@ -40,7 +38,7 @@ def engine(block: Block) -> Any:
 
 def call(block: Block, name: str, values: dict[str, Any]) -> None:
     """Call a micro-kernel with arrays and numbers by parameter."""
-    names = {"copy": COPY, "ahead": AHEAD}.get(name, ARGUMENTS)
+    names = PARAMETERS[name]
     types = [ctypes.c_void_p if n in POINTERS else ctypes.c_int64 for n in names]
     address = engine(block).get_function_address(f"tilewise_{name}")
     given = [values[n] for n in names]
@@ -107,7 +105,7 @@ def test_asking_for_a_block_changes_nothing(block: Block) -> None:
     """Whole lines are asked for, of rows at an array's end too."""
     array = np.arange(8.0 * block.columns).astype(block.dtype)
     numbers = {"at": 0, "row": block.columns, "rows": 8}
-    call(block, "ahead", {"array": array, **numbers})
+    call(block, "prefetch", {"array": array, **numbers})
     assert np.array_equal(np.arange(8.0 * block.columns), array)
 
 

@@ -9,7 +9,7 @@ what was wrong about that is reported.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from tilewise.device.emulator.site import Site
 __all__ = ["Barriers"]
 
 Array: TypeAlias = Any
-_NUMBERS: Final = 16
 
 
 @dataclass(slots=True)

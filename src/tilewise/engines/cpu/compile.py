@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewise.device.native import sealed, undefined, wrapper_ir
 from tilewise.engines.cpu import angles, exponentials, logarithms, mathlib
-from tilewise.engines.cpu.micro import AHEAD, ARGUMENTS, COPY, POINTERS, Block, micro_ir
+from tilewise.engines.cpu.micro import PARAMETERS, POINTERS, Block, micro_ir
 from tilewise.engines.cpu.source import Kernel
 
 __all__ = ["object_code", "versions"]
@@ -28,12 +28,10 @@ def versions() -> tuple[tuple[str, str], ...]:
     return (("llvmlite", llvmlite.__version__), ("numba", numba.__version__))
 
 
-OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "forceinline": True}
-"""NumPy's division, fused multiply-adds, and all in one loop that LLVM vectorises."""
-MICRO = {
-    "wide": ARGUMENTS, "half": ARGUMENTS, "narrow": ARGUMENTS, "copy": COPY,
-    "ahead": AHEAD,
-}  # fmt: skip
+ARITHMETIC: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}}
+"""NumPy's division, and fused multiply-adds."""
+OPTIONS = ARITHMETIC | {"forceinline": True}
+"""The same, and all in one loop that LLVM vectorises."""
 
 
 @lru_cache(maxsize=64)
@@ -109,11 +107,9 @@ def numba_ir(kernel: Kernel) -> tuple[str, str]:
     if kernel.block is not None:
         space |= micro_kernels(kernel.block)
     exec(compile(kernel.source, "<tilewise kernel>", "exec"), space)
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options = ARITHMETIC | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     with unoptimised():
-        made = njit(signature, error_model="numpy", fastmath={"contract"}, **options)(
-            space["kernel"]
-        )
+        made = njit(signature, **options)(space["kernel"])
     (result,) = made.overloads.values()
     return str(result.fndesc.llvm_func_name), str(result.library.get_llvm_str())
 
@@ -152,11 +148,11 @@ def micro_kernels(block: Block) -> dict[str, Any]:
     from numba import types
 
     anything = ctypes.cast(ctypes.pythonapi.PyErr_Occurred, ctypes.c_void_p).value
-    for name in MICRO:
+    for name in PARAMETERS:
         llvm.add_symbol(f"tilewise_{name}", anything)
     pointer = types.CPointer(getattr(types, block.dtype))
     made = {}
-    for name, names in MICRO.items():
+    for name, names in PARAMETERS.items():
         kinds = [pointer if n in POINTERS else types.int64 for n in names]
         made[name] = types.ExternalFunction(f"tilewise_{name}", types.void(*kinds))
     return made

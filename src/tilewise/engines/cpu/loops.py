@@ -99,15 +99,15 @@ def product(block: Block, panel: str) -> list[str]:
     ]
 
 
-def asked(problem: Problem, block: Block) -> list[str]:
+def prefetches(problem: Problem, block: Block) -> list[str]:
     """
-    Ask for what a block's epilogue will read of a matrix, before the product.
+    Prefetch what a block's epilogue will read of a matrix, before the product.
 
     Rows of some dozen elements, far apart, are no pattern that a processor foresees.
     """
     forms = enumerate(problem.forms[2:])
     return [
-        f"ahead(o{n}_, i0 * o{n}_r + jr, o{n}_r, rows)"
+        f"prefetch(o{n}_, i0 * o{n}_r + jr, o{n}_r, rows)"
         for n, form in forms
         if (form.kind, form.layout, form.dtype) == ("mn", "C", block.dtype)
     ]
@@ -189,7 +189,7 @@ def packed(
     wide = block.columns
     blocks = [
         f"rows = min({block.rows}, i1 - i0)",
-        *asked(problem, block),
+        *prefetches(problem, block),
         *product(block, f"panels, base + (jr - j0) * k, {wide}"),
         *finished(problem, rendered, wide),
     ]

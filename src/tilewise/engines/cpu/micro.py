@@ -17,25 +17,29 @@ import numpy as np
 
 from tilewise.model.variant import Target
 
-__all__ = ["ARGUMENTS", "COPY", "POINTERS", "Block", "block_of", "micro_ir"]
+__all__ = ["PARAMETERS", "POINTERS", "Block", "block_of", "micro_ir"]
 
-ARGUMENTS = (
+PRODUCT = (
     "x", "at", "row", "column", "rows", "w", "from", "step", "c", "depth", "width",
 )  # fmt: skip
 """
-The parameters of a micro-kernel: three pointers and integers, counted in elements.
+The parameters of a product: three pointers and integers, counted in elements.
 
 Rows of x start at x[at + i * row] and step by `column`; those from `rows` on repeat
 the last one. The panel's rows start at w[from + l * step], of which `width` columns
 are read. The block goes to c, its rows a panel's columns apart.
 """
-COPY = ("w", "from", "step", "panels", "at", "depth")
-"""The parameters of `tilewise_copy`, which packs a panel of a w in C order."""
-AHEAD = ("array", "at", "row", "rows")
-"""The parameters of `tilewise_ahead`, which asks for the lines of an array's block."""
+PARAMETERS = {
+    "wide": PRODUCT, "half": PRODUCT, "narrow": PRODUCT,
+    "copy": ("w", "from", "step", "panels", "at", "depth"),
+    "prefetch": ("array", "at", "row", "rows"),
+}  # fmt: skip
+"""By name: the products, what packs a panel of a w in C order, and what prefetches."""
 POINTERS = ("x", "w", "c", "panels", "array")
 LINE = 64
+"""Bytes of a cache line."""
 FOR_READING = "i32 0, i32 3, i32 1"
+"""A prefetch to read, into every cache, of what is no code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,18 @@ def block_of(target: Target, dtype: str) -> Block:
 def micro_ir(block: Block) -> str:
     """Write the micro-kernels: wide, wide with half of the rows, and narrow."""
     half, narrow = replace(block, rows=block.half), replace(block, vectors=1)
-    wide = Writer(block, "tilewise_wide", block.columns)
-    masked = Writer(narrow, "tilewise_narrow", block.columns)
+    wide = Writer(block, "wide", block.columns)
+    masked = Writer(narrow, "narrow", block.columns)
     lines = [*wide.head(), *masked.head()]
-    for writer in (wide, Writer(half, "tilewise_half", block.columns), masked):
+    for writer in (wide, Writer(half, "half", block.columns), masked):
         lines.extend(writer.lines())
-    return "\n".join((*lines, *wide.copy(), *wide.ahead()))
+    return "\n".join((*lines, *wide.copy(), *wide.prefetch()))
+
+
+def opening(name: str) -> str:
+    """Open a function's definition; `PARAMETERS` has its parameters."""
+    told = (f"{'ptr' if p in POINTERS else 'i64'} %{p}" for p in PARAMETERS[name])
+    return f"define void @tilewise_{name}({', '.join(told)}) {{\nentry:"
 
 
 class Writer:
@@ -100,9 +110,7 @@ class Writer:
 
     def lines(self) -> Iterator[str]:
         """Write the function."""
-        names = (f"{'ptr' if a in POINTERS else 'i64'} %{a}" for a in ARGUMENTS)
-        yield f"define void @{self.name}({', '.join(names)}) {{"
-        yield "entry:"
+        yield opening(self.name)
         yield from self.row_pointers()
         yield from self.mask()
         yield "  %empty = icmp sle i64 %depth, 0"
@@ -113,9 +121,8 @@ class Writer:
 
     def copy(self) -> Iterator[str]:
         """Write `tilewise_copy`: `depth` whole rows of a panel, moved as vectors."""
-        names = "ptr %w, i64 %from, i64 %step, ptr %panels, i64 %at, i64 %depth"
-        yield f"define void @tilewise_copy({names}) {{"
-        yield "entry:\n  %empty = icmp sle i64 %depth, 0"
+        yield opening("copy")
+        yield "  %empty = icmp sle i64 %depth, 0"
         yield "  br i1 %empty, label %done, label %loop"
         yield "loop:"
         for name, first in (("l", "0"), ("in", "%from"), ("to", "%at")):
@@ -137,10 +144,10 @@ class Writer:
         yield "  br i1 %more, label %loop, label %done"
         yield "done:\n  ret void\n}"
 
-    def ahead(self) -> Iterator[str]:
-        """Write `tilewise_ahead`: ask for a block's lines before they are needed."""
-        yield "define void @tilewise_ahead(ptr %array, i64 %at, i64 %row, i64 %rows) {"
-        yield "entry:\n  br label %loop\nloop:"
+    def prefetch(self) -> Iterator[str]:
+        """Write `tilewise_prefetch`: ask for the cache lines of a block of an array."""
+        yield opening("prefetch")
+        yield "  br label %loop\nloop:"
         yield "  %i = phi i64 [0, %entry], [%next, %loop]"
         yield "  %place = phi i64 [%at, %entry], [%below, %loop]"
         yield f"  %first = getelementptr {self.element}, ptr %array, i64 %place"

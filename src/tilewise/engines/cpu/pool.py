@@ -28,9 +28,9 @@ Tile = tuple[int, ...]
 
 
 class Job:
-    """Tiles of one call, each taken once, and the error of the first that failed."""
+    """Tiles of one call, each taken once, and the error of the last that failed."""
 
-    __slots__ = ("_next", "_tiles", "_work", "done", "error", "finished", "taken")
+    __slots__ = ("_next", "_tiles", "_work", "done", "error", "finished")
 
     def __init__(self, work: Callable[[Tile], Any], tiles: Sequence[Tile]) -> None:
         self._work, self._tiles = work, tiles

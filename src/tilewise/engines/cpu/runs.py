@@ -165,8 +165,8 @@ def tiles_of(sizes: tuple[int, int, int], threads: int, block: Block) -> Plan:
         length, unit, least = m, block.rows, LEAST_ROWS // (4 if shared else 1)
     else:
         length, unit, least = n, wide, LEAST_PANELS * wide
-    parts, least = (PARTS * threads, least) if threads > 1 else (1, length)
-    step = -(-max(length // parts, least) // unit) * unit or unit
+    most, least = (PARTS * threads, least) if threads > 1 else (1, length)
+    step = -(-max(length // most, least) // unit) * unit or unit
     ends = [
         (at, min(at + step, length)) for at in range(0, length if m and n else 0, step)
     ]

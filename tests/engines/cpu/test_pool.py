@@ -115,3 +115,20 @@ def test_a_caller_bound_to_one_processor_is_helped_there() -> None:
     finally:
         os.sched_setaffinity(0, allowed)
     assert 3 == len(seen)
+
+
+@pytest.mark.skipif(PROCESSORS < 2, reason="there is one processor")
+def test_a_sandbox_that_binds_no_threads_runs_all_tiles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The workers stay where the system puts them, and the call succeeds."""
+
+    def forbid(*args: object) -> None:
+        raise PermissionError("forbidden")
+
+    monkeypatch.setattr(pool, "POOL", pool.Pool())
+    monkeypatch.setattr(os, "sched_setaffinity", forbid)
+    seen: Counter[Tile] = Counter()
+    for _ in range(2):
+        run_tiles(lambda tile: seen.update([tile]), [(0,), (1,)], 2)
+    assert {(0,): 2, (1,): 2} == seen

@@ -98,9 +98,11 @@ class Pool:
         if place == self._avoided:
             return
         others = os.sched_getaffinity(0) - {place}
-        if others:
-            for thread in self._threads:
+        try:
+            for thread in self._threads if others else ():
                 os.sched_setaffinity(thread.native_id or 0, others)
+        except OSError:  # A sandbox may forbid it.
+            self._processor = None
         self._avoided = place
 
     def _serve(self) -> None:

@@ -30,6 +30,7 @@ from tilewise.store.stack import open_store
 __all__ = [
     "ARCHS",
     "CUDA_ENGINES",
+    "SHAPES",
     "Built",
     "build_ahead",
     "fulfilled",

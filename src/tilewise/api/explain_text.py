@@ -24,6 +24,7 @@ __all__ = [
     "refusals",
     "sizes_text",
     "tuned",
+    "wrapped",
 ]
 
 WIDTH = 79

@@ -25,6 +25,7 @@ __all__ = [
     "assumption",
     "axis_names",
     "default_forms",
+    "on_device",
     "parse_signature",
     "question_at",
 ]

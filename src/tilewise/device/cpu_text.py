@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["Cpu", "parse_cpu", "slug"]
+__all__ = ["Cpu", "lines_of", "parse_cpu", "slug"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from tilewise.errors import EngineError
 __all__ = [
     "ENTRY",
     "Parameter",
+    "code_address",
     "from_ir",
     "is_gil_build",
     "load",

@@ -20,7 +20,17 @@ import numpy as np
 
 from tilewise.device.native import from_ir, is_gil_build
 
-__all__ = ["native_pack", "pack_python", "packer"]
+__all__ = [
+    "ALIGNED",
+    "MAX_NDIM",
+    "NUMBERS",
+    "PLAIN",
+    "SINGLETONS",
+    "native_pack",
+    "pack_python",
+    "packer",
+    "tag",
+]
 
 Pack = Callable[..., bytes | None]
 MAX_NDIM = 8

@@ -19,7 +19,16 @@ from tilewise.model.expr import Node
 from tilewise.model.ops import WEAK, lookup, loop_dtypes
 from tilewise.model.spec import Spec
 
-__all__ = ["GLSL", "PYTHON", "C", "Language", "Rendered", "render", "unrendered"]
+__all__ = [
+    "GLSL",
+    "PYTHON",
+    "C",
+    "Language",
+    "Rendered",
+    "render",
+    "strong",
+    "unrendered",
+]
 
 FLOAT_ONLY = ("floor_divide", "remainder", "power", "reciprocal")
 """Operations that generated code has for floating-point numbers alone."""

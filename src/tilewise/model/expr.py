@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewise.model.ops import is_weak, lookup
 
-__all__ = ["Builder", "Expr", "Node", "evaluate"]
+__all__ = ["Builder", "Expr", "Node", "apply", "evaluate", "written"]
 
 PRODUCTS: Mapping[str, Any] = {"matmul": np.matmul, "dot": np.dot}
 

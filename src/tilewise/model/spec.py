@@ -21,7 +21,7 @@ from tilewise.errors import TraceError
 from tilewise.model.expr import Builder, Expr, Node, apply, written
 from tilewise.model.ops import lookup
 
-__all__ = ["Operand", "Scalar", "Spec", "match"]
+__all__ = ["Operand", "Scalar", "Spec", "match", "short_hash"]
 
 
 @dataclass(frozen=True, slots=True)

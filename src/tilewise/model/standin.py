@@ -13,7 +13,7 @@ from tilewise.model.ops import OPS, WEAK, Op, row_of
 from tilewise.model.source import caret
 from tilewise.model.trace import Session, unsupported
 
-__all__ = ["Standin"]
+__all__ = ["Standin", "clip", "store"]
 
 
 class Standin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Artifact", "Target", "Variant"]
+__all__ = ["Artifact", "Target", "Value", "Variant"]
 
 Value = int | float | str | bool
 

@@ -16,7 +16,15 @@ import numpy as np
 from tilewise.device.located import device_number, is_located, located
 from tilewise.errors import EngineError
 
-__all__ = ["Dispatcher", "Entry", "Key", "python_key", "static_key"]
+__all__ = [
+    "NUMBERS",
+    "Dispatcher",
+    "Entry",
+    "Key",
+    "is_static",
+    "python_key",
+    "static_key",
+]
 
 Key = bytes | tuple[Any, ...]
 NUMBERS = (int, float, complex)

@@ -15,6 +15,7 @@ from tilewise.model.variant import Variant
 __all__ = [
     "changed_fields",
     "judged",
+    "passed_over",
     "reasons",
     "serving",
     "stale_fields",

@@ -12,7 +12,7 @@ from tilewise.store.merge import merge_tables
 from tilewise.store.records import Fault
 from tilewise.store.shelf import Shelf
 
-__all__ = ["DecisionRecords", "Join", "table_name"]
+__all__ = ["DecisionRecords", "Join", "digest", "order", "table_name"]
 
 Join = Callable[[DecisionTable | None, DecisionTable], DecisionTable]
 """How a new table goes into the stored one."""

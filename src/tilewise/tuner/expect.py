@@ -12,7 +12,7 @@ from tilewise.tuner.contest import Case
 from tilewise.tuner.inputs import Array
 from tilewise.tuner.nudge import LARGE_WORK, Known, Nudge, Nudged
 
-__all__ = ["Expected", "Fault", "expect", "is_vast"]
+__all__ = ["Expected", "Fault", "expect", "is_vast", "limits"]
 
 NUDGES = 4
 """Evaluations moved by chance, besides one upwards and one downwards."""

@@ -20,7 +20,7 @@ from tilewise.model.decision import Decision
 from tilewise.model.variant import Variant
 from tilewise.tuner.inputs import Array
 
-__all__ = ["Axis", "Forecast", "Measured"]
+__all__ = ["Axis", "Forecast", "Measured", "log2"]
 
 POWER = 3
 """How fast a point's say falls with its distance: those around decide, not all."""

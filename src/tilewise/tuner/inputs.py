@@ -17,6 +17,7 @@ __all__ = [
     "ALIGNMENT",
     "EPILOGUE",
     "GUARD_BYTES",
+    "Array",
     "Guarded",
     "guarded",
     "is_plain",

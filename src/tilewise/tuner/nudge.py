@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.tuner.inputs import Array
 from tilewise.tuner.product import product
 
 __all__ = ["LARGE_WORK", "Known", "Nudge", "Nudged", "gamma", "spread"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 EXACT = frozenset(
     {

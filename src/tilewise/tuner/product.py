@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["product"]
+from tilewise.tuner.inputs import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["product"]
 
 DIRECT = 1 << 22
 """Multiplications that NumPy's own long double loop may take (about 10 ms)."""

@@ -15,7 +15,7 @@ from tilewise.tuner.inputs import Array
 from tilewise.tuner.regions import Leaf, grow, leaf_of
 from tilewise.tuner.rule import TIE
 
-__all__ = ["Survey", "held_out", "risk", "survey", "volumes"]
+__all__ = ["Survey", "boxes", "held_out", "levels", "risk", "survey", "volumes"]
 
 LEVELS = {1: 97, 2: 25, 3: 13, 4: 6}
 """Sizes of the lattice on each axis: every octave of 1..4096 with three axes."""

@@ -21,6 +21,7 @@ from tilewise.device.emulator import exact
 from tilewise.device.emulator.fused import fused
 
 __all__ = [
+    "F64",
     "add_f32",
     "add_f64",
     "div_f32",

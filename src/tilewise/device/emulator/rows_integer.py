@@ -18,7 +18,7 @@ from tilewise.device.emulator.floats import flush
 from tilewise.device.emulator.table import Row
 from tilewise.device.emulator.types import DTYPES, is_float, size_of, widened
 
-__all__ = ["ROWS"]
+__all__ = ["ROWS", "THREE", "TWO", "comparison"]
 
 Groups: TypeAlias = Mapping[str, str]
 TWO: Final = "d:t = a:t b:t"

@@ -19,7 +19,7 @@ from tilewise.device.emulator.order import Order
 from tilewise.device.emulator.report import Faults
 from tilewise.device.emulator.site import Site
 
-__all__ = ["SharedMemory"]
+__all__ = ["ATOMIC", "PENDING", "SharedMemory"]
 
 Array: TypeAlias = Any
 

@@ -18,7 +18,16 @@ from tilewise.engines.render import GLSL, render
 from tilewise.model.problem import Form, Problem
 from tilewise.model.variant import Variant
 
-__all__ = ["SIDE", "TILES", "Tile", "arrays", "shader_source", "tile_of", "uniforms"]
+__all__ = [
+    "SIDE",
+    "TILES",
+    "Tile",
+    "arrays",
+    "held",
+    "shader_source",
+    "tile_of",
+    "uniforms",
+]
 
 SIDE = 16
 """A work group has 16 x 16 invocations; OpenGL 4.3 promises 1024."""

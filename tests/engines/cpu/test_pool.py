@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
 from tilewise.engines.cpu import pool
 from tilewise.engines.cpu.pool import Tile, run_tiles
 
+TILES = [(0,), (1,), (2,)]
 PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
 
 
@@ -83,15 +87,15 @@ def test_workers_stay_off_the_callers_processor() -> None:
     allowed = os.sched_getaffinity(0)
     try:
         for place in sorted(allowed)[:2]:
-            pool.POOL._avoided = -1
+            pool.POOL._bound = None
             run_on(place, lambda: run_tiles(nothing, [(0,), (1,)], 2))
             worker = pool.POOL._threads[0].native_id or 0
             assert {place} == allowed - os.sched_getaffinity(worker)
     finally:
-        pool.POOL._avoided = -1
+        pool.POOL._bound = None
 
 
-def nothing(tile: Tile) -> None:
+def nothing(given: Any) -> None:
     """Do nothing with a tile."""
 
 
@@ -104,17 +108,19 @@ def run_on(place: int, call: Callable[[], None]) -> None:
         pool.POOL._processor = kept
 
 
-@pytest.mark.skipif(PROCESSORS < 1, reason="the system binds no threads")
-def test_a_caller_bound_to_one_processor_is_helped_there() -> None:
-    """No processor is left for the workers: they keep theirs, and the call ends."""
+@pytest.mark.skipif(PROCESSORS < 2, reason="there is one processor")
+def test_workers_follow_a_caller_whose_processors_change() -> None:
+    """They share the one that it is bound to, and leave it when it may run anywhere."""
     allowed = os.sched_getaffinity(0)
-    seen: Counter[Tile] = Counter()
+    one, seen = min(allowed), Counter[Tile]()
     try:
-        os.sched_setaffinity(0, {min(allowed)})
-        run_tiles(lambda tile: seen.update([tile]), [(0,), (1,), (2,)], 3)
+        for now, workers in (({one}, {one}), (allowed, allowed - {one})):
+            os.sched_setaffinity(0, now)
+            run_on(one, lambda: run_tiles(lambda t: seen.update([t]), TILES, 2))
+            assert workers == os.sched_getaffinity(pool.POOL._threads[0].native_id or 0)
     finally:
         os.sched_setaffinity(0, allowed)
-    assert 3 == len(seen)
+    assert 2 * len(TILES) == seen.total()
 
 
 @pytest.mark.skipif(PROCESSORS < 2, reason="there is one processor")
@@ -132,3 +138,52 @@ def test_a_sandbox_that_binds_no_threads_runs_all_tiles(
     for _ in range(2):
         run_tiles(lambda tile: seen.update([tile]), [(0,), (1,)], 2)
     assert {(0,): 2, (1,): 2} == seen
+
+
+def test_a_call_goes_on_where_no_thread_can_be_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The caller does it all."""
+
+    def refuse(*args: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(pool, "POOL", pool.Pool())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    seen: Counter[Tile] = Counter()
+    run_tiles(lambda tile: seen.update([tile]), TILES, 2)
+    assert Counter(TILES) == seen
+
+
+class Ending:
+    """A job that ends its thread."""
+
+    def take_all(self) -> None:
+        """End."""
+        raise SystemExit
+
+
+def test_a_worker_that_ended_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call has as many threads as before, and leaves no job waiting."""
+    monkeypatch.setattr(pool, "POOL", pool.Pool())
+    run_tiles(nothing, TILES, 2)
+    (worker,) = pool.POOL._threads
+    monkeypatch.setattr(threading, "excepthook", nothing)
+    pool.POOL._jobs.put(cast("pool.Job", Ending()))
+    worker.join(20)
+    together = threading.Barrier(2, timeout=20)
+    run_tiles(lambda tile: together.wait(), TILES[:2], 2)
+    assert not together.broken
+
+
+def test_a_call_while_python_ends_is_done() -> None:
+    """No thread can be made any more: the caller does it all."""
+    code = (
+        "import atexit; from tilewise.engines.cpu.pool import run_tiles; "
+        "atexit.register(run_tiles, print, [(0,), (1,)], 2)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, check=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert ("(0,)\n(1,)\n", "") == (ended.stdout, ended.stderr)

@@ -14,6 +14,7 @@ where the caller is. The spinning threads yield to them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import itertools
 import os
@@ -72,38 +73,47 @@ class Pool:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._processor = processor()
-        self._avoided = -1
+        self._bound: object = None
 
     def offer(self, job: Job, helpers: int) -> None:
-        """Let up to `helpers` threads take part in a job."""
-        if len(self._threads) < helpers:
+        """Let up to `helpers` threads take part in a job, of those that there are."""
+        if sum(thread.is_alive() for thread in self._threads) < helpers:
             self._grow(helpers)
         if self._processor is not None:
             self._avoid(self._processor())
-        for _ in range(helpers):
+        for _ in self._threads[:helpers]:
             self._jobs.put(job)
 
     def _grow(self, count: int) -> None:
-        """Start the threads that are missing."""
+        """Start the threads that are missing, as far as the system lets us."""
         with self._lock:
+            self._threads = [one for one in self._threads if one.is_alive()]
             while len(self._threads) < count:
                 name = f"tilewise-{len(self._threads)}"
                 thread = threading.Thread(target=self._serve, name=name, daemon=True)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # A limit is reached, or Python is ending.
+                    return
                 self._threads.append(thread)
-                self._avoided = -1
+                self._bound = None
 
     def _avoid(self, place: int) -> None:
-        """Keep the workers off a processor, among those where the caller may run."""
-        if place == self._avoided:
+        """
+        Keep the workers off a processor, among those where the caller may run.
+
+        What the caller may use can change, so it is read each time (0.4 us).
+        """
+        allowed = os.sched_getaffinity(0)
+        if self._bound == (place, allowed):
             return
-        others = os.sched_getaffinity(0) - {place}
-        try:
-            for thread in self._threads if others else ():
-                os.sched_setaffinity(thread.native_id or 0, others)
-        except OSError:  # A sandbox may forbid it.
-            self._processor = None
-        self._avoided = place
+        for thread in self._threads:
+            # A sandbox may forbid it, and a worker may have ended.
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(
+                    thread.native_id or 0, allowed - {place} or allowed
+                )
+        self._bound = (place, allowed)
 
     def _serve(self) -> None:
         """Take part in one job after the other."""

@@ -265,3 +265,18 @@ def test_code_is_loaded_without_numba(tmp_path: Any) -> None:
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "True\n" == done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", [(9, 1), (8,), (9, 8), (1, 1)])
+def test_bools_are_read_and_written(method: str, shape: tuple[int, ...]) -> None:
+    """A mask as an operand and a comparison as the result, in any of their kinds."""
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((9, 7)), random.standard_normal((7, 8))
+    mask = random.random(shape) < 0.5
+
+    def either(x: Any, w: Any, mask: Any) -> Any:
+        return np.where(mask, x @ w > 0.5, x @ w < -0.5)
+
+    args = x, w, mask
+    assert np.array_equal(either(*args), run(problem_of(either, args), method, args))

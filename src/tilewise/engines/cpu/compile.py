@@ -159,9 +159,13 @@ def micro_kernels(block: Block) -> dict[str, Any]:
 
 
 def numba_type(types: Any, kind: str) -> Any:
-    """Return the numba type of a parameter; `*` stands before a pointer's."""
+    """
+    Return the numba type of a parameter; `*` stands before a pointer's.
+
+    An array of bools is one of bytes: numba holds a value of bool in one bit.
+    """
     if kind.startswith("*"):
-        return types.CPointer(numba_type(types, kind[1:]))
+        return types.CPointer(numba_type(types, kind[1:].replace("bool", "uint8")))
     return types.boolean if kind == "bool" else getattr(types, kind)
 
 
@@ -173,7 +177,7 @@ def namespace() -> dict[str, Any]:
     from numba import njit
 
     space: dict[str, Any] = {"__builtins__": builtins, "inf": math.inf, "nan": math.nan}
-    space |= {"f4": np.float32, "f8": np.float64, "b1": np.bool_}
+    space |= {"f4": np.float32, "f8": np.float64, "b1": np.bool_, "u1": np.uint8}
     space |= {"i4": np.int32, "i8": np.int64, "np": np, "math": math}
     for module in (mathlib, angles, exponentials, logarithms):
         for name, function in vars(module).items():

@@ -14,7 +14,7 @@ from textwrap import indent
 
 from tilewise.engines.cpu.micro import Block
 from tilewise.engines.render import Rendered
-from tilewise.model.problem import Problem
+from tilewise.model.problem import Form, Problem
 
 __all__ = ["CHUNK", "TILE_ROWS", "direct", "packed", "packing", "whole"]
 
@@ -29,29 +29,32 @@ def nested(head: str, *body: Iterable[str]) -> list[str]:
     return [head, *(indent(line, "    ") for part in body for line in part)]
 
 
-def load(number: int, kind: str, unit: bool) -> str:
-    """Write the load of an operand's element at (i, j)."""
+def load(number: int, form: Form) -> str:
+    """Write the load of an operand's element at (i, j); a bool is a byte."""
     name = f"o{number}_"
-    column = "j" if unit else f"j * {name}c"
+    column = "j" if form.layout == "C" else f"j * {name}c"
     parts = {"mn": f"i * {name}r + {column}", "m": f"i * {name}r", "n": column}
-    return f"o{number} = {name}[{parts.get(kind, '0')}]"
+    found = f"o{number} = {name}[{parts.get(form.kind, '0')}]"
+    return f"{found} != 0" if form.dtype == "bool" else found
 
 
 def loads(problem: Problem, kinds: tuple[str, ...]) -> list[str]:
     """Write the loads of all operands that vary in one of some ways."""
     forms = enumerate(problem.forms[2:])
-    return [load(n, f.kind, f.layout == "C") for n, f in forms if f.kind in kinds]
+    return [load(n, form) for n, form in forms if form.kind in kinds]
 
 
 def element(
     problem: Problem, rendered: Rendered, product: str, column: str
 ) -> list[str]:
     """Write what is done for the element at (i, j)."""
+    result = rendered.result
     return [
         f"p = {product}",
         *loads(problem, ("n", "mn")),
         *rendered.lines,
-        f"out[i * outr + {column}] = {rendered.result}",
+        f"out[i * outr + {column}] = "
+        + (f"u1({result})" if problem.spec.dtype == "bool" else result),
     ]
 
 

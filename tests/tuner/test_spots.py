@@ -153,6 +153,17 @@ def test_a_function_that_looks_at_its_shape_has_no_parts() -> None:
     )
 
 
+def test_a_function_of_its_shape_has_no_parts_where_all_rows_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sample is right there, but a closer look at fewer rows would not be."""
+    monkeypatch.setattr(spots, "ROWS", 2000)
+    args = inputs()
+    assert (
+        expect_spots(case_of(args, lambda x, w, b: x @ w / len(x)), args, False) is None
+    )
+
+
 def test_a_tolerance_that_is_a_function_sees_the_whole() -> None:
     """It may compare norms."""
     args = inputs()

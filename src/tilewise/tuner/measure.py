@@ -155,7 +155,7 @@ def race(
     run.warm(begun + 1e9 * (MOST_S if budget_s is None else budget_s))
     given_s = run.enough_s() if budget_s is None else budget_s
     run.listen(given_s)
-    run.look_for_shy(given_s)
+    run.look_for_shy(given_s, begun + 1e9 * given_s)
     if budget_s is None and any(lane.shy for lane in lanes):
         given_s += SHY_S
     run.rounds(begun + 1e9 * given_s)
@@ -267,12 +267,19 @@ class Race:
             taken.append(self.timed(self.lanes[place], 1))
         return [ns for ns in taken if ns]
 
-    def look_for_shy(self, budget_s: float) -> None:
-        """Find whose own threads are held up by those that the incumbent leaves."""
+    def look_for_shy(self, budget_s: float, end: float) -> None:
+        """
+        Find whose own threads are held up by those that the incumbent leaves.
+
+        One that would take more than half of the time that is left is not looked at.
+        """
         if budget_s * 1e9 < 8 * SPIN_NS:
             return
         for place, lane in enumerate(self.lanes):
             if place == self.base or not lane.running or own_threads(lane) < 2:
+                continue
+            calls_ns = RESTED * (self.lanes[self.base].call_ns + 2 * lane.call_ns)
+            if 2 * (SPIN_NS + calls_ns) > end - self.clock.read():
                 continue
             after = self.repeated(place, self.base)
             self.clock.rest(SPIN_NS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import merge
 from itertools import product
 
@@ -113,9 +113,9 @@ class TableKey:
     fingerprint: str
     kernel: str
     table: str
-    residency: str
-    dtype: str
-    label: str = ""
+    residency: str = field(compare=False)
+    dtype: str = field(compare=False)
+    label: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

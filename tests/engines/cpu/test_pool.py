@@ -187,19 +187,3 @@ def test_a_call_while_python_ends_is_done() -> None:
         capture_output=True, check=True, text=True, timeout=60,
     )  # fmt: skip
     assert ("(0,)\n(1,)\n", "") == (ended.stdout, ended.stderr)
-
-
-def test_a_system_without_threads_to_give_runs_all_tiles(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As at a limit of processes, or while Python exits: the caller takes all tiles."""
-
-    def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(pool, "POOL", pool.Pool())
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    seen: Counter[Tile] = Counter()
-    run_tiles(lambda tile: seen.update([tile]), [(0,), (1,)], 2)
-    assert {(0,): 1, (1,): 1} == seen
-    assert pool.POOL._jobs.empty()

@@ -132,7 +132,7 @@ def test_a_wrong_call_is_told_the_open_arguments(count: int, named: Any) -> None
 def test_an_update_of_what_is_open_is_told_what_is_bound() -> None:
     """The error names both."""
     x, w, b = inputs()
-    with pytest.raises(ArgumentError, match="x is not bound: w, b is"):
+    with pytest.raises(ArgumentError, match="x is not bound: dense is bound to w, b"):
         pinned().bind(x, w, b, constant=("w", "b")).update(x=x)
 
 

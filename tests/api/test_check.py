@@ -92,6 +92,31 @@ def test_ptx_and_cuda_files():
     assert more
 
 
+def test_a_launch_that_names_no_size_has_no_shape():
+    """What is printed then speaks of no sizes, which nobody gave."""
+    args = ["float32[1024]", "float32[1024]", "int32=32", "int32=32"]
+    target = f"{KERNELS / 'transpose_sm90.ptx'}:transpose"
+
+    found = check(target, grid="1", block="32,8", args=args)
+
+    assert [()] == [shape for shape, _ in found.runs]
+    assert str(found).startswith("transpose, grid (1, 1, 1)")
+
+
+def test_a_cuda_file_in_another_folder(tmp_path):
+    """Headers beside it are found, and reports name it by its place."""
+    (tmp_path / "past.h").write_text("#define PAST 1\n")
+    file = tmp_path / "far.cu"
+    file.write_text(
+        '#include "past.h"\n'
+        'extern "C" __global__ void far(float* x) { x[threadIdx.x + PAST] = 1; }\n'
+    )
+
+    (report,) = check(str(file), grid="1", block="4", args=["float32[4]"]).reports
+
+    assert f"{file.as_posix()}:2" == report.source
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [

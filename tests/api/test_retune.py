@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,10 @@ def test_discover_lists_the_kernels_of_all_modules(package: str) -> None:
     found = discover(package)
     assert ["Layer.forward", "dense", "failing", "silent", "total"] == names(found)
     assert 5 == len(found)
+    assert str(found).startswith(f"{package}: 5 kernels\n")
+    assert str(replace(found, kernels=found.kernels[:1])).startswith(
+        f"{package}: 1 kernel\n"
+    )
 
 
 def test_a_module_that_fails_to_import_is_reported(package: str) -> None:

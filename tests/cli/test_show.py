@@ -83,6 +83,22 @@ def test_a_catch_all_is_extrapolated() -> None:
     assert ("any m, any n, any k", "extrapolated") == (row["region"], row["grade"])
 
 
+@pytest.mark.parametrize("count", [0, 1, 12])
+def test_extrapolated_regions_are_counted(count: int) -> None:
+    """A sweep leaves many; the measured ones stay in sight."""
+    guess = replace(decision(8, 8), origin="extrapolated")
+    _, _, _, row, *rest = told(table(decision(4, 4), *[guess] * count)).splitlines()
+    expected = f"  and {count} region{'s' * (count > 1)} beyond these, extrapolated"
+    assert "m 4-7" in row
+    assert [expected] * bool(count) == rest
+
+
+def test_regions_are_shown_where_all_are_extrapolated() -> None:
+    """A table of nothing else is not left empty."""
+    guess = replace(decision(8, 8), origin="extrapolated")
+    assert "m 8-15" in told(table(guess)).splitlines()[-1]
+
+
 @pytest.mark.parametrize("count", [1, 7, 12])
 def test_the_legend_names_every_winner(count: int) -> None:
     """However many there are; beyond the colours they have numbers too."""
@@ -124,6 +140,15 @@ def test_each_table_has_a_panel_and_nothing_is_cut() -> None:
     assert whole.y0 <= box.y0
     assert box.x1 <= whole.x1
     assert box.y1 <= whole.y1
+
+
+def test_panels_of_several_machines_name_them() -> None:
+    """They would look alike; with one machine nothing is said."""
+    one = table(decision(2, 2))
+    other = replace(one, key=replace(one.key, fingerprint="cpu_y"))
+    titles = [axes.get_title() for axes in figure_of([one, other]).axes]
+    assert ["on cpu_x", "on cpu_y"] == [title.splitlines()[-1] for title in titles]
+    assert "cpu_x" not in figure_of([one]).axes[0].get_title()
 
 
 def test_the_other_axes_are_fixed_where_most_is_or_as_asked() -> None:

@@ -228,12 +228,13 @@ def test_the_error_shows_the_users_line_with_a_caret() -> None:
     [
         (lambda x, w: np.einsum("ij,jk->ik", x, w), "Write one product"),
         (lambda x, w: np.tensordot(x, w, 1), "Write one product"),
+        (lambda x, w: x @ w + np.outer(x, w), r"as u\[:, None\] \* v"),
         (lambda x, w: (x @ w).sum(), r"kernel\(\.\.\.\)\.sum"),
         (lambda x, w: np.mean(x @ w), r"np\.mean\(kernel\(\.\.\.\), \.\.\.\)"),
         (lambda x, w: np.add.reduce(x @ w), r"np\.add\.reduce\(kernel"),
         (lambda x, w: np.sort(x @ w), "Apply np.sort to the result"),
     ],
-    ids=("einsum", "tensordot", "sum", "mean", "reduce", "sort"),
+    ids=("einsum", "tensordot", "outer", "sum", "mean", "reduce", "sort"),
 )
 def test_an_error_says_what_to_do_instead(function: Any, told: str) -> None:
     """A product of another spelling, a reduction, and all else have their own hint."""

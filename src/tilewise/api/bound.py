@@ -188,7 +188,10 @@ class BoundKernel(partial[Any]):
             place = self._names.index(name) if name in self._names else -1
             if place not in self._fixed:
                 bound = ", ".join(self._names[i] for i in self._fixed) or "nothing"
-                raise ArgumentError(f"{name} is not bound: {bound} is")
+                called = self._kernel._subject.name
+                raise ArgumentError(
+                    f"{name} is not bound: {called} is bound to {bound}"
+                )
             args[place] = replacement(name, args[place], value)
         self._args = tuple(args)
         self._load()

@@ -9,6 +9,7 @@ and args are given as texts over the names m, n and k.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +68,9 @@ def check(
     Run a target at each shape and collect what the sanitizer finds.
 
     Without `shapes` a case that takes nothing runs once, all else at 33x17x9, which no
-    tile divides. For a kernel, `grid` and `block` are texts such as "cdiv(n,16)", and
-    `args` one per parameter: "float32[m*k]", "float32[m,n]=0" (filled), "int32=m".
+    tile divides; a launch that names no size has no shape. For a kernel, `grid` and
+    `block` are texts such as "cdiv(n,16)", and `args` one per parameter:
+    "float32[m*k]", "float32[m,n]=0" (filled), "int32=m".
 
     Raises ArgumentError for a target or launch that is not there, EngineError for
     kernels that do not compile or are not supported.
@@ -77,7 +79,7 @@ def check(
     is_file = place.endswith((".ptx", ".cu"))
     kernel = Path(place) if is_file else _find(imported(place), name, target)
     case = None if is_file else _case(kernel)
-    runs = []
+    runs, sized = [], shapes or case or _names_a_size(grid, block, *args)
     for shape in shapes or [() if _takes_nothing(case) else _DEFAULT_SHAPE]:
         if case is None:
             launch = _launch(kernel, shape, (grid, block, args), target)
@@ -85,13 +87,15 @@ def check(
             launch = _call(case, shape, target)
         run = emulate(
             *launch,
-            shared_bytes=shared_bytes,
-            entry=name if is_file and name else None,
-            arch=arch,
-            global_races=global_races,
-        )
-        runs.append((tuple(shape), run))
+            shared_bytes=shared_bytes, entry=(is_file and name) or None,
+            arch=arch, global_races=global_races,
+        )  # fmt: skip
+        runs.append((tuple(shape) if sized else (), run))
     return Check(target, tuple(runs))
+
+
+def _names_a_size(*texts: str | None) -> bool:
+    return any(text and re.search(r"\b[mnk]\b", text) for text in texts)
 
 
 def _split(target: str) -> tuple[str, str]:

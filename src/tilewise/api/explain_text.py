@@ -16,6 +16,7 @@ __all__ = [
     "age_s",
     "age_text",
     "aligned",
+    "beyond_text",
     "candidate_rows",
     "candidates_of",
     "distance",
@@ -198,6 +199,11 @@ def age_s(made_utc: str) -> float | None:
         return None
     made = made if made.tzinfo else made.replace(tzinfo=UTC)
     return max(0.0, (datetime.now(UTC) - made).total_seconds())
+
+
+def beyond_text(count: int) -> str:
+    """Stand for the regions that are only extrapolated: there may be many."""
+    return f"and {count} region{'s' * (count != 1)} beyond these, extrapolated"
 
 
 def age_text(seconds: float) -> str:

@@ -72,7 +72,8 @@ def _from_file(path: Path, arch: str, entry: str | None) -> KernelText:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"{path} can't be read: {error}") from error
-    return _from_text(text, path.name, arch, entry)
+    # By its path NVRTC finds the headers beside it, and reports name it.
+    return _from_text(text, str(path), arch, entry)
 
 
 def _from_text(text: str, name: str, arch: str, entry: str | None) -> KernelText:

@@ -144,13 +144,13 @@ class Launcher:
         Raises ArgumentError, before anything runs, for what does not fit.
         """
         arrays = [arg for arg in args if is_device_array(arg)]
+        device = device_of(arrays[0]) if arrays else here()
         for at, arg in enumerate(args):
             if isinstance(arg, np.ndarray):
                 raise ArgumentError(
                     f"argument {at} of {self.kernel.name} is a host array: copy it to "
                     "the device first"
                 )
-        device = device_of(arrays[0]) if arrays else here()
         loaded = self.kernel.loaded_on(device)
         packed = packed_arguments(self.kernel.name, args, loaded.params)
         stream = stream_of(self.stream)
@@ -160,10 +160,12 @@ class Launcher:
 
 
 def here() -> Device:
-    """Return the chosen device."""
+    """Return the chosen device; raises EngineError where there is none."""
     device = chosen_device()
     if device is None:
-        raise EngineError("there is no CUDA device here")
+        raise EngineError(
+            "there is no CUDA device here: tilewise.emulate runs a kernel without one"
+        )
     return device
 
 

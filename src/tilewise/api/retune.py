@@ -54,7 +54,7 @@ class Discovery:
         return len(self.kernels)
 
     def __str__(self) -> str:
-        lines = [f"{self.package}: {len(self)} kernels"]
+        lines = [f"{self.package}: {len(self)} kernel{'s' * (len(self) != 1)}"]
         lines += [f"  {place_of(kernel)}" for kernel in self.kernels]
         lines += [f"  can't import {name}: {error}" for name, error in self.failures]
         return "\n".join(lines)

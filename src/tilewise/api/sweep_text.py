@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewise.api.explain_text import aligned, wrapped
+from tilewise.api.explain_text import aligned, beyond_text, wrapped
 from tilewise.model.decision import Decision, Region
 from tilewise.model.swept import Swept
 
@@ -34,7 +34,7 @@ def swept_text(sweep: Swept) -> list[str]:
     if len(rows) > 1:
         lines += [f"  {row}" for row in aligned(rows)]
     if beyond:
-        lines.append(f"  and {beyond} regions beyond these, extrapolated")
+        lines.append(f"  {beyond_text(beyond)}")
     return [*lines, ""]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -109,6 +109,11 @@ def figure_of(
 
     fixed = fixed_of(at)
     panels = [panel_of(table, fixed, measured.get(table.key, ())) for table in tables]
+    if len({table.key.fingerprint for table in tables}) > 1:
+        panels = [
+            replace(panel, title=f"{panel.title}\non {table.key.fingerprint}")
+            for panel, table in zip(panels, tables, strict=True)
+        ]
     panels = [panel for panel in panels if panel.decisions]
     if not panels:
         raise ArgumentError(f"nothing is decided {f'at {at}' if at else 'yet'}")

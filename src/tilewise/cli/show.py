@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewise.api.explain_text import age_s, age_text
+from tilewise.api.explain_text import age_s, age_text, beyond_text
 from tilewise.cli.tables import Debug, Json, aligned, printed
 from tilewise.errors import ArgumentError
 from tilewise.model.box import BoxTable
@@ -142,7 +142,9 @@ def rows_of(table: DecisionTable | BoxTable) -> list[dict[str, Any]]:
 def told(table: DecisionTable) -> str:
     """Write a table's regions for people."""
     rows = [("region", "winner", "speed", "loss", "age", "grade")]
-    for one in table.decisions:
+    inside = [one for one in table.decisions if one.origin != "extrapolated"]
+    beyond = len(table.decisions) - len(inside)
+    for one in inside or table.decisions:
         speed, age = speed_of(one), age_s(one.made_utc)
         notes = [one.grade, "tied"[: 4 * bool(one.ties)]]
         notes.append("under load" if one.contended else "")
@@ -158,6 +160,8 @@ def told(table: DecisionTable) -> str:
         )
     head = [f"{table.kernel_name}: {table.key.label}", f"  on {table.key.fingerprint}"]
     lines = [f"  {line}" for line in aligned(rows, right=(2, 3, 4))]
+    if inside and beyond:
+        lines.append(f"  {beyond_text(beyond)}")
     return "\n".join([*head, *versions(table.decisions), *lines])
 
 

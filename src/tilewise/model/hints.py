@@ -15,6 +15,8 @@ REDUCTIONS = (
 def instead_of(name: str) -> str:
     """Return what to do instead of `np.einsum`, `.sum` and the like in a kernel."""
     bare = name.removeprefix("np.").removeprefix(".")
+    if bare == "outer":
+        return "Beside the product, write np.outer(u, v) as u[:, None] * v."
     if bare in PRODUCTS:
         return (
             "Write one product of two matrices as x @ w, a factor whose axes stand the "

@@ -87,6 +87,22 @@ def test_a_name_expression(folder, dtype):
     assert [7] * 4 == x.get().tolist()
 
 
+@pytest.mark.parametrize("name", ["nope", "fill", "fill<nope>"])
+def test_a_name_that_the_source_does_not_have(folder, name):
+    """It is told in one line, not as an error in a file that nobody wrote."""
+    kernel = RawKernel(SOURCE, name, [f"-I{folder}"])
+    with pytest.raises(ArgumentError, match=f"no kernel '{name}' in the .*: ") as told:
+        kernel.compile("sm_90")
+    assert 1 == len(str(told.value).splitlines())
+
+
+def test_an_error_in_the_source_is_no_missing_name(folder):
+    """The compiler's log shows the line, whatever the name."""
+    kernel = RawKernel(f"{SOURCE}int x = y;", "nope", [f"-I{folder}"])
+    with pytest.raises(EngineError, match='identifier "y" is undefined'):
+        kernel.compile("sm_90")
+
+
 def test_dynamic_shared_memory(folder):
     """The third of the launch is the dynamic shared bytes; C++ names are found."""
     x, out = on_device(np.arange(8, dtype=np.int32)), on_device(np.zeros(1, np.int32))
@@ -187,13 +203,6 @@ def test_a_missing_header():
     """The header that is not found is named."""
     with pytest.raises(EngineError, match=r"factor\.h"):
         RawKernel(SOURCE, "scale").compile()
-
-
-def test_a_missing_kernel(folder):
-    """The kernels that there are, are listed."""
-    plain = SOURCE.replace("scale", "other")
-    with pytest.raises(EngineError, match=r"does not compile|undefined"):
-        RawKernel(plain, "scale", [f"-I{folder}"]).compile()
 
 
 def test_an_unknown_flag(folder):

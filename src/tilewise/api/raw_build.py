@@ -13,7 +13,7 @@ from tilewise.build.keys import artifact_key
 from tilewise.device.arch import cuda_target
 from tilewise.device.nvrtc import compiled_both
 from tilewise.engines.gpu.image import Compiled, checked
-from tilewise.errors import ArgumentError
+from tilewise.errors import ArgumentError, EngineError
 from tilewise.model.variant import Artifact
 from tilewise.store.stack import open_store
 
@@ -21,6 +21,9 @@ __all__ = ["RawSource", "artifact_of", "header_closure"]
 
 TOOLCHAIN = ("cuda-bindings", "nvidia-cuda-nvrtc")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+ERROR = re.compile(r"^(.+)\(\d+\): (?:.* )?error: (.+)$", re.MULTILINE)
+"""NVRTC's; those in __nv_name_map are about the name that was asked for."""
+
 FOLDER_FLAGS = ("-I", "--include-path=")
 
 
@@ -78,7 +81,8 @@ def artifact_of(source: RawSource, arch: str) -> tuple[Artifact, str]:
     """
     Return a source's artifact and "store" or "build", where it came from.
 
-    Raises EngineError with NVRTC's log, or for an unknown arch.
+    Raises EngineError with NVRTC's log, or for an unknown arch, ArgumentError for a
+    name that the source does not have.
     """
     target = cuda_target(arch)
     kept = [flag for flag in source.flags if not flag.startswith(FOLDER_FLAGS)]
@@ -99,9 +103,16 @@ def built(source: RawSource, arch: str) -> Artifact:
     """Compile a source and check what came out."""
     names = () if source.is_plain else (source.name,)
     started = time.perf_counter()
-    image, ptx = compiled_both(
-        source.text, arch, with_standard(source.flags), names, "raw_kernel.cu"
-    )
+    flags = with_standard(source.flags)
+    try:
+        image, ptx = compiled_both(source.text, arch, flags, names, "raw_kernel.cu")
+    except EngineError as error:
+        wrong = ERROR.findall(str(error))
+        if not wrong or any(place != "__nv_name_map" for place, _ in wrong):
+            raise
+        raise ArgumentError(
+            f"there is no kernel {source.name!r} in the source: {wrong[0][1]}"
+        ) from error
     took_ms = 1e3 * (time.perf_counter() - started)
     entry = image.names.get(source.name, source.name)
     if f".entry {entry}(".encode() not in ptx:

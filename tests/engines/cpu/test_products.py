@@ -50,3 +50,15 @@ def test_a_widening_call_allocates_under_8_mib(variant: Variant) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 8 << 20 >= peak
+
+
+@pytest.mark.parametrize("depth", [1 << 15, 1 << 18])
+def test_long_sums_of_equal_numbers_are_right_to_a_thousandth(depth: int) -> None:
+    """Each addition is rounded alike: what would be off by more is not tried."""
+    args = np.full((4, depth), 0.3, "f4"), np.full((depth, 4), 0.3, "f4"), np.zeros(4)
+    problem, target = problem_of(wide, args), cpu_target()
+    for variant in ENGINE.variants(problem, target):
+        if ENGINE.rejects(variant, problem, target) is None:
+            right = np.full((4, 4), np.float64(np.float32(0.3)) ** 2 * depth)
+            actual = loaded(variant, args)(*args, np.empty((4, 4)))
+            np.testing.assert_allclose(actual, right, rtol=1e-3)

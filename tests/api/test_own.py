@@ -58,13 +58,15 @@ def test_wrong_axes(options: Any, word: str) -> None:
         (blocked, {"block": "16"}, "give a list"),
         (blocked, {"block": [None]}, "block has None: values are numbers, bools or"),
         (blocked, {"block": ["a b"]}, "values are numbers, bools or words"),
+        (blocked, {"block": [1 << 63]}, "values are numbers, bools or words"),
+        (blocked, {"block": [np.nan]}, "values are numbers, bools or words"),
         (plain, {"block": [1]}, r"can't be called as plain\(x, bins, block=\)"),
         (blocked, {}, r"can't be called as blocked\(x, bins\): missing"),
         (plain, {"valid": 3}, "valid=3 of plain: give a function"),
         (blocked, {"block": [1], "valid": lambda m: m}, "takes m: .* block, n"),
         (lambda x, bins: x, {}, "decorate a def with a name"),
     ],
-    ids=range(11),
+    ids=range(13),
 )
 def test_wrong_variants(function: Any, options: Any, word: str) -> None:
     """The decorator says what a variant is."""

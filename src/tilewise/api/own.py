@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
@@ -194,11 +195,18 @@ def values_of(name: str, values: Any) -> tuple[Any, ...]:
     if not found:
         raise ArgumentError(f"{name}=[]: give at least one value")
     for value in found:
-        if not isinstance(value, (bool, int, float)) and not is_word(value):
+        if not is_number(value) and not is_word(value):
             raise ArgumentError(
                 f"{name} has {value!r}: values are numbers, bools or words"
             )
     return tuple(dict.fromkeys(found))
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is a number that a record and a written form keep."""
+    if isinstance(value, float):
+        return not math.isnan(value)
+    return isinstance(value, int) and abs(value) < 1 << 63
 
 
 def is_word(value: Any) -> bool:

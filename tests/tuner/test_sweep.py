@@ -27,7 +27,7 @@ def line(m: int) -> dict:
 @cache
 def swept() -> tuple[Landscape, Sweep]:
     """Sweep the landscape over three axes once, with little noise."""
-    land = Landscape(Machine(3, noise=0.02, spikes=0))
+    land = Landscape(Machine(7, noise=0.02, spikes=0))
     return land, sweep(land.pose, AXES, 60, clock=land.machine.clock)
 
 

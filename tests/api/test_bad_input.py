@@ -257,6 +257,32 @@ def test_options_beside_the_function_count():
         tuned_kernel(lambda x, w: x @ w, tune="never")
 
 
+def test_a_misspelt_option_is_told_those_that_there_are() -> None:
+    """In the decorator's own name."""
+    misspelt: dict[str, Any] = {"precise": "fast"}
+    told = "tuned_kernel has no option precise: use signature, engines, tune"
+    with pytest.raises(ArgumentError, match=told):
+        tuned_kernel(**misspelt)
+
+
+@pytest.mark.parametrize("text", ["", "abc", "(m,k),(k,n)", "(m,q),(q,n)->(m,n)", 3])
+def test_a_wrong_signature_fails_where_it_is_written(text: Any) -> None:
+    """Not when something is tuned, which may be on another machine."""
+    with pytest.raises(ArgumentError, match="signature="):
+        tuned_kernel(signature=text)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"), [(lambda *a: 0, r"not \*a"), (lambda **a: 0, r"not \*\*a")]
+)
+def test_a_variable_parameter_is_written_as_in_the_function(
+    function: Any, told: str
+) -> None:
+    """One star or two."""
+    with pytest.raises(ArgumentError, match=told):
+        tuned_kernel(function)
+
+
 def test_an_engine_that_there_is_not() -> None:
     """A misspelt engine is named at the first call, with those that there are."""
     kernel = tuned_kernel(lambda x, w: x @ w, engines=["cpo"], name="misspelt")

@@ -75,7 +75,8 @@ def checked_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     found = inspect.signature(function).parameters
     for name, parameter in found.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ArgumentError(f"a kernel takes named parameters, not *{name}")
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            raise ArgumentError(f"a kernel takes named parameters, not {stars}{name}")
         if parameter.kind is parameter.KEYWORD_ONLY:
             raise ArgumentError(f"{name} is keyword-only: a kernel's are positional")
         if name == "out":

@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from tilewise.api.kernel import TunedKernel
 from tilewise.api.own import check_maker, check_tolerance, stated_sizes
+from tilewise.api.shapes import operand_axes
 from tilewise.errors import ArgumentError
 from tilewise.runtime.question import Options
 
@@ -55,6 +56,11 @@ def tuned_kernel(function: Any = None, /, **options: Any) -> Any:
 
     Raises ArgumentError for an option that is not one of these.
     """
+    known = checked_options.__kwdefaults__ or {}
+    for option in options:
+        if option not in known:
+            told = ", ".join(known)
+            raise ArgumentError(f"tuned_kernel has no option {option}: use {told}")
     checked = checked_options(**options)
     if function is None:
         return lambda f: TunedKernel(f, *checked(f))
@@ -94,6 +100,8 @@ def checked_options(
         raise ArgumentError(f"budget_s={budget_s!r}: give seconds above 0")
     if signature is not None and axes is not None:
         raise ArgumentError("signature= is for products: a kernel with axes= has none")
+    if signature is not None:
+        operand_axes(signature)
     check_maker(axes, make_inputs)
     check_tolerance(tolerance)
     options = Options(

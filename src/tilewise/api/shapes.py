@@ -26,6 +26,7 @@ __all__ = [
     "axis_names",
     "default_forms",
     "on_device",
+    "operand_axes",
     "parse_signature",
     "question_at",
 ]
@@ -43,19 +44,25 @@ def parse_signature(text: str, parameters: Sequence[str]) -> tuple[Axes, ...]:
     Raises ArgumentError when the text is not "(m,k),(k,n),...->(m,n)" or its
     operands are not as many as the parameters.
     """
-    match = re.fullmatch(r"((?:\([\w,]*\),?)+)->\(([\w,]*)\)", text.replace(" ", ""))
-    if match is None:
-        raise ArgumentError(f"signature={text!r} is not like (m,k),(k,n),(n)->(m,n)")
-    groups = re.findall(r"\(([\w,]*)\)", match.group(1))
-    axes = tuple(tuple(a for a in group.split(",") if a) for group in groups)
+    axes = operand_axes(text)
     if len(axes) != len(parameters):
         raise ArgumentError(
             f"signature={text!r} has {len(axes)} operands, the function "
             f"{len(parameters)} parameters: {', '.join(parameters)}"
         )
+    return axes
+
+
+def operand_axes(text: str) -> tuple[Axes, ...]:
+    """Return the axes of each operand of a signature, or raise ArgumentError."""
+    plain = str(text).replace(" ", "")
+    match = re.fullmatch(r"((?:\([\w,]*\),?)+)->\(([\w,]*)\)", plain)
+    if match is None:
+        raise ArgumentError(f"signature={text!r} is not like (m,k),(k,n),(n)->(m,n)")
+    groups = re.findall(r"\(([\w,]*)\)", match.group(1))
+    axes = tuple(tuple(a for a in group.split(",") if a) for group in groups)
     named = {a for group in axes for a in group} | set(match.group(2).split(","))
-    unknown = named - {"m", "n", "k", "1", ""}
-    if unknown:
+    if named - {"m", "n", "k", "1", ""}:
         raise ArgumentError(f"signature={text!r} has axes other than m, n, k and 1")
     return axes
 

@@ -33,6 +33,8 @@ USUAL = 0.9
 """A few large rows or columns among the spots hide nothing in the others."""
 
 TINY = float(np.finfo(np.float64).tiny)
+LEAST = 1e-60
+"""The size of a row of zeros, such that products of two do not vanish."""
 
 CHUNK = 1 << 18
 """Elements that are compared at a time, within the second-level cache."""
@@ -47,7 +49,8 @@ class Spots:
     The results that count as right, by spots of them; see `Expected`.
 
     `expected` is what is right at `place`, `plain` NumPy's own result, and `near` how
-    far from it nine of ten elements at `place` may be.
+    far from it nine of ten elements at `place` may be, as a factor for each row and one
+    for each column: what is wrong in small rows does not hide behind large ones.
     """
 
     case: Case
@@ -56,11 +59,15 @@ class Spots:
     plain: Array
     place: Place
     expected: Expected
-    near: float = field(init=False)
+    near: Place = field(init=False)
 
     def __post_init__(self) -> None:
-        usual = float(np.quantile(self.expected.radius, USUAL))
-        object.__setattr__(self, "near", max(usual, TINY))
+        rows, columns = self.place
+        sizes = size_of(self.plain[:, columns], 1), size_of(self.plain[rows], 0)
+        scale = np.multiply.outer(sizes[0][rows], sizes[1][columns])
+        radius = self.expected.radius.reshape(*scale.shape, -1).max(axis=2)
+        usual = float(np.quantile(radius / scale, USUAL))
+        object.__setattr__(self, "near", (sizes[0] * max(usual, TINY), sizes[1]))
 
     def judge(self, actual: Array) -> tuple[float, Fault | None]:
         """Return the largest error of a result, and its worst element if wrong."""
@@ -104,8 +111,9 @@ class Spots:
         """Return how many times too far each row's worst element is, and which."""
         mine, plain = actual[part], self.plain[part]
         if mine.dtype.kind in "fc":
+            near = np.multiply.outer(self.near[0][part], self.near[1])
             with np.errstate(all="ignore"):
-                apart = np.abs(mine - plain) / self.near
+                apart = np.abs(mine - plain) / near
             if not np.isfinite(apart).all():  # NumPy's own NaN or infinities are right.
                 apart[(mine == plain) | (np.isnan(mine) & np.isnan(plain))] = 0
                 apart[np.isnan(apart)] = np.inf
@@ -113,6 +121,14 @@ class Spots:
             apart = np.where(mine != plain, np.inf, 0.0)
         columns = apart.argmax(axis=1)
         return np.take_along_axis(apart, columns[:, None], 1)[:, 0], columns
+
+
+def size_of(plain: Array, axis: int) -> Array:
+    """Return how large nine of ten elements along an axis are at most; above 0."""
+    size = np.abs(plain).astype(np.float64)
+    size[~np.isfinite(size)] = 0.0
+    found: Array = np.maximum(np.quantile(size, USUAL, axis=axis), LEAST)
+    return found
 
 
 def expect_spots(case: Case, args: Sequence[Any], likely: bool) -> Spots | None:

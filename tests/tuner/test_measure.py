@@ -225,6 +225,22 @@ def test_thread_pools_do_not_disturb_the_others() -> None:
     assert [100, 94, 80] == [outcome.timing(lane).median_us for lane in outcome.lanes]
 
 
+def test_a_slow_warm_up_leaves_time_for_the_race() -> None:
+    """On a busy machine the first calls alone may take more than a race's second."""
+    machine = Machine(noise=0)
+    entries = []
+    for variant, sample in machine.entries([100, 50]):
+        first = iter([1e6])
+
+        def slow(calls: int, sample: Any = sample, first: Any = first) -> float:
+            machine.spend(next(first, 0))
+            return float(sample(calls))
+
+        entries.append((variant, slow))
+    outcome = race(entries, None, rules=Rules(clock=machine.clock))
+    assert A == outcome.winner
+
+
 THREADED = Variant("test", "b", (("threads", 2),))
 
 

@@ -32,3 +32,21 @@ def test_the_largest_error_is_within_twice_numpys(method: str, epilogue: str) ->
         exact = function(*(a.astype("f8") for a in args))
         allowed = 2 * np.max(np.abs(function(*args) - exact))
     assert allowed >= np.max(np.abs(actual - exact))
+
+
+@pytest.mark.parametrize("method", ["small", "packed"])
+def test_the_error_of_a_deep_product_is_near_numpys(method: str) -> None:
+    """Positive numbers, whose errors all point one way: k = 8192 in float32."""
+    random = np.random.default_rng(1)
+    x, w = (random.uniform(0.5, 1.5, s).astype("f4") for s in ((9, 8192), (8192, 40)))
+    function = EPILOGUES["identity"]
+    problem = problem_of(function, (x, w, np.zeros(40, "f4")))
+    variant = Variant("cpu", method)
+    artifact = ENGINE.build(variant, problem, cpu_target())
+    run = ENGINE.load(artifact, variant, problem)
+    exact = x.astype("f8") @ w.astype("f8")
+    errors = [
+        np.max(np.abs(result / exact - 1))
+        for result in (run(x, w, None, np.empty((9, 40), "f4")), x @ w)
+    ]
+    assert errors[0] <= 2 * errors[1]

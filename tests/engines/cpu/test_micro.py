@@ -47,7 +47,7 @@ def call(block: Block, name: str, values: dict[str, Any]) -> None:
 
 
 def product(
-    block: Block, name: str, rows: int, depth: int, width: int
+    block: Block, name: str, rows: int, depth: int, width: int, again: int = 0
 ) -> tuple[Any, Any]:
     """Return what a micro-kernel stores, and what NumPy says it should."""
     rng = np.random.default_rng(depth)
@@ -57,9 +57,10 @@ def product(
     numbers = {
         "at": 1, "row": x.shape[1], "column": 1, "rows": rows, "from": 2,
         "step": w.shape[1], "depth": depth, "width": width,
+        "again": again,
     }  # fmt: skip
     call(block, name, {"x": x, "w": w, "c": c, **numbers})
-    return c[:rows, :width], x[:, 1 : depth + 1] @ w[:, 2 : 2 + width]
+    return c[:rows, :width], x[:, 1 : depth + 1] @ w[:, 2 : 2 + width] + 77 * again
 
 
 @EACH
@@ -69,6 +70,15 @@ def test_the_wide_kernel_multiplies(block: Block, depth: int) -> None:
     for rows in range(1, block.rows + 1):
         actual, expected = product(block, "wide", rows, depth, block.columns)
         assert np.array_equal(expected, actual)
+
+
+@EACH
+@pytest.mark.parametrize("name", ["wide", "half", "narrow"])
+def test_a_product_is_added_to_what_is_there(block: Block, name: str) -> None:
+    """The next steps of a deep product."""
+    width = block.lanes if name == "narrow" else block.columns
+    actual, expected = product(block, name, block.half, 5, width, 1)
+    assert np.array_equal(expected, actual)
 
 
 @EACH

@@ -18,6 +18,8 @@ from tilewise.model.problem import Form, Problem
 
 __all__ = ["CHUNK", "TILE_ROWS", "direct", "packed", "packing", "whole"]
 
+DEPTH = 256
+"""Products that are added up in registers."""
 CHUNK = 256
 """Columns of w, read where it is, that all rows of x pass before the next ones."""
 TILE_ROWS = 16
@@ -88,18 +90,24 @@ def finished(problem: Problem, rendered: Rendered, wide: int) -> list[str]:
     return nested("for r in range(rows):", ["i = i0 + r", *row])
 
 
-def product(block: Block, panel: str) -> list[str]:
+def product(block: Block, array: str, at: str, step: str) -> list[str]:
     """
     Write the product of `rows` rows of x, from i0, with a panel of w, into `c`.
 
-    The micro-kernel is one that has as many rows and columns as there are.
+    The panel's rows start at `array[at]`, `step` apart. A sum of DEPTH products is
+    added up in registers, then to the sum of those before it, so that errors do not
+    grow with all of k (blocked summation: Higham, Accuracy and Stability of Numerical
+    Algorithms, 2nd ed., 2002, section 4.2). The micro-kernel is one that has as many
+    rows and columns as there are.
     """
-    call = f"(x, i0 * xr, xr, xc, rows, {panel}, c, k, columns)"
-    return [
+    x, w = "x, i0 * xr + l0 * xc, xr, xc, rows", f"{array}, {at} + l0 * {step}, {step}"
+    call = f"({x}, {w}, c, min({DEPTH}, k - l0), l0, columns)"
+    one = [
         *nested(f"if columns <= {block.lanes}:", ["narrow" + call]),
         *nested(f"elif rows > {block.half}:", ["wide" + call]),
         *nested("else:", ["half" + call]),
     ]
+    return nested(f"for l0 in range(0, max(k, 1), {DEPTH}):", one)
 
 
 def prefetches(problem: Problem, block: Block) -> list[str]:
@@ -126,7 +134,7 @@ def direct(problem: Problem, rendered: Rendered, block: Block) -> list[str]:
     wide = block.columns
     panel = [
         f"columns = {wide} if jr + {wide} <= j1 else min({block.lanes}, j1 - jr)",
-        *product(block, "w, jr, wr"),
+        *product(block, "w", "jr", "wr"),
         *finished(problem, rendered, wide),
         "jr += columns",
     ]
@@ -193,7 +201,7 @@ def packed(
     blocks = [
         f"rows = min({block.rows}, i1 - i0)",
         *prefetches(problem, block),
-        *product(block, f"panels, base + (jr - j0) * k, {wide}"),
+        *product(block, "panels", "base + (jr - j0) * k", str(wide)),
         *finished(problem, rendered, wide),
     ]
     tile = [

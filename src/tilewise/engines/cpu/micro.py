@@ -20,14 +20,16 @@ from tilewise.model.variant import Target
 __all__ = ["PARAMETERS", "POINTERS", "Block", "block_of", "micro_ir"]
 
 PRODUCT = (
-    "x", "at", "row", "column", "rows", "w", "from", "step", "c", "depth", "width",
+    "x", "at", "row", "column", "rows", "w", "from", "step", "c", "depth", "again",
+    "width",
 )  # fmt: skip
 """
 The parameters of a product: three pointers and integers, counted in elements.
 
 Rows of x start at x[at + i * row] and step by `column`; those from `rows` on repeat
 the last one. The panel's rows start at w[from + l * step], of which `width` columns
-are read. The block goes to c, its rows a panel's columns apart.
+are read. The block goes to c, its rows a panel's columns apart, or is added to what
+is there if `again`.
 """
 PARAMETERS = {
     "wide": PRODUCT, "half": PRODUCT, "narrow": PRODUCT,
@@ -233,7 +235,7 @@ class Writer:
         )
 
     def stores(self) -> Iterator[str]:
-        """Store the block."""
+        """Store the block, or add it to what is stored."""
         yield "done:"
         for r, v in self.places:
             value = f"[zeroinitializer, %entry], [%sum{r}.{v}, %loop]"
@@ -241,6 +243,17 @@ class Writer:
         for r, v in self.places:
             place = r * self.stride + v * self.block.lanes
             yield f"  %to{r}.{v} = getelementptr {self.element}, ptr %c, i64 {place}"
+        yield "  %fresh = icmp eq i64 %again, 0"
+        yield "  br i1 %fresh, label %store, label %add\nadd:"
+        for r, v in self.places:
+            old = f"load {self.vector}, ptr %to{r}.{v}, align {self.size}"
+            yield f"  %old{r}.{v} = {old}"
+            yield f"  %all{r}.{v} = fadd {self.vector} %old{r}.{v}, %end{r}.{v}"
+        yield "  br label %store\nstore:"
+        for r, v in self.places:
+            value = f"[%end{r}.{v}, %done], [%all{r}.{v}, %add]"
+            yield f"  %is{r}.{v} = phi {self.vector} {value}"
+        for r, v in self.places:
             yield (
-                f"  store {self.vector} %end{r}.{v}, ptr %to{r}.{v}, align {self.size}"
+                f"  store {self.vector} %is{r}.{v}, ptr %to{r}.{v}, align {self.size}"
             )

@@ -270,6 +270,26 @@ def test_one_that_spinning_threads_hold_up_is_timed_by_itself() -> None:
     assert [5000, 4900, 4000] == medians
 
 
+def test_two_of_long_calls_are_both_looked_at() -> None:
+    """Looking for the shy does not use up the time of a race without a budget."""
+    machine, until = Machine(noise=0), [0.0]
+
+    def sample(calls: int, ms: float, threaded: bool) -> float:
+        begun = machine.now
+        for _ in range(calls):
+            held = threaded and machine.now < until[0]
+            machine.spend(1.6e3 * ms if held else 1e3 * ms)
+            until[0] = until[0] if threaded else machine.now + 1e8
+        return machine.now - begun
+
+    other = Variant("test", "c", (("threads", 2),))
+    times = ((REFERENCE, 50.0, False), (other, 45.0, True), (THREADED, 20.0, True))
+    entries = [(v, partial(sample, ms=ms, threaded=own)) for v, ms, own in times]
+    outcome = race(entries, None, rules=Rules(clock=machine.clock))
+    assert [False, True, True] == [lane.shy for lane in outcome.lanes]
+    assert THREADED == outcome.winner
+
+
 def test_the_shy_are_chosen_on_a_noisy_machine() -> None:
     """Load that comes and goes hides a fifth in less than half of the races."""
     won = 0

@@ -154,14 +154,14 @@ def race(
     begun = rules.clock.read()
     share = rules.clock.meter()
     run.warm(begun + 1e9 * (MOST_S if budget_s is None else budget_s))
-    given_s = budget_s
-    if given_s is None:  # On a busy machine warming up alone may take a second.
-        begun, given_s = rules.clock.read(), run.enough_s()
+    given_s = run.enough_s() if budget_s is None else budget_s
+    end = math.inf if budget_s is None else begun + 1e9 * budget_s
     run.listen(given_s)
-    run.look_for_shy(given_s, begun + 1e9 * given_s)
-    if budget_s is None and any(lane.shy for lane in lanes):
-        given_s += SHY_S
-    run.rounds(begun + 1e9 * given_s)
+    run.look_for_shy(given_s, end)
+    if budget_s is None:  # What came before may take long on a busy machine.
+        given_s += SHY_S * any(lane.shy for lane in lanes)
+        end = rules.clock.read() + 1e9 * given_s
+    run.rounds(end)
     protocol = Protocol(rules.clock.name, rules.cache)
     return Outcome(lanes, run.standing(), share(), protocol)
 
@@ -274,15 +274,17 @@ class Race:
         """
         Find whose own threads are held up by those that the incumbent leaves.
 
-        One that would take more than half of the time that is left is not looked at.
+        Not where that takes half of the time left, or calls are long against a spin.
         """
         if budget_s * 1e9 < 8 * SPIN_NS:
             return
+        base = self.lanes[self.base]
         for place, lane in enumerate(self.lanes):
             if place == self.base or not lane.running or own_threads(lane) < 2:
                 continue
-            calls_ns = RESTED * (self.lanes[self.base].call_ns + 2 * lane.call_ns)
-            if 2 * (SPIN_NS + calls_ns) > end - self.clock.read():
+            looking_ns = SPIN_NS + RESTED * (base.call_ns + 2 * lane.call_ns)
+            long = max(base.call_ns, lane.call_ns) > 2 * SPIN_NS
+            if long or 2 * looking_ns > end - self.clock.read():
                 continue
             after = self.repeated(place, self.base)
             self.clock.rest(SPIN_NS)

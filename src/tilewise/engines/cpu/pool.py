@@ -9,7 +9,8 @@ own threads.
 After a product OpenBLAS's threads go on spinning, so that the system sees no idle
 processor and leaves a worker that wakes behind the caller, on the caller's own: the
 call then takes as long as in one thread. Workers are therefore kept off the processor
-where the caller is. The spinning threads yield to them.
+where the caller is. One that has just woken goes before a thread that spins, which
+never yields: for some milliseconds it has the processor, then they share it.
 """
 
 from __future__ import annotations

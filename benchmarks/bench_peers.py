@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.problems import SIZES
-from benchmarks.record import append, geomean, ratio
+from benchmarks.record import REST_S, append, geomean, ratio
 
 ROUNDS = 9
 BLOCK_S = 2e-3
-REST_S = 0.12
 PROTOCOL = (
     "a process each, 9 shuffled rounds in blocks of at least 2 ms with 0.12 s of "
     "rest between; peer's time over the tuned kernel's by round: median and quartiles"

@@ -80,13 +80,13 @@ def interleaved(
     for call in calls.values():
         for _ in range(inner):
             call()
-    groups = [[n for n in calls if n not in apart], list(apart)]
+    others = [name for name in calls if name not in apart]
     for _ in range(rounds):
-        for group in random.permutation(len(groups)):
-            if groups[group] == list(apart) and apart:
+        for rested in random.permutation([False, True] if apart else [False]):
+            if rested:
                 time.sleep(REST_S)
                 calls[apart[0]]()
-            for name in random.permutation(groups[group]):
+            for name in random.permutation(apart if rested else others):
                 call, begun = calls[name], time.perf_counter_ns()
                 for _ in range(inner):
                     call()
